@@ -1,0 +1,11 @@
+//! Terraform's values: what a configuration evaluates to, what a provider is sent and what a state holds.
+//!
+//! A [`Value`] always has a [`Type`]; it may be null, unknown (with what is known about it), or marked.
+//! Promise: encoding and decoding are exact. A number is never rounded, an unknown never becomes a null.
+//! Absent on purpose: HCL (see `lang`) and gRPC (see `protocol`).
+
+mod ty;
+mod value;
+
+pub use ty::Type;
+pub use value::{Data, Mark, Marks, Number, Refinement, Value};

@@ -1,0 +1,122 @@
+use landform_cty::Value;
+
+/// A message of a provider about a call. An error in it means that the call failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    pub severity: Severity,
+    pub summary: String,
+    pub detail: String,
+    /// Where in the configuration, if the provider said.
+    pub attribute: Option<Path>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    Error,
+    Warning,
+}
+
+pub type Diagnostics = Vec<Diagnostic>;
+
+/// A place inside a value, from the outside in.
+pub type Path = Vec<Step>;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Step {
+    Attribute(String),
+    Key(String),
+    Index(i64),
+}
+
+/// Bytes that belong to the provider: kept with the object, returned unchanged, never looked into.
+pub type Private = Vec<u8>;
+
+#[derive(Clone, Debug)]
+pub struct ValidateResourceConfig {
+    pub type_name: String,
+    pub config: Value,
+}
+
+#[derive(Clone, Debug)]
+pub struct Configure {
+    pub terraform_version: String,
+    pub config: Value,
+}
+
+/// The stored attributes go as JSON, since only the provider knows their old type.
+#[derive(Clone, Debug)]
+pub struct UpgradeResourceState {
+    pub type_name: String,
+    pub version: i64,
+    pub attributes_json: Vec<u8>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ReadResource {
+    pub type_name: String,
+    pub current: Value,
+    pub private: Private,
+}
+
+#[derive(Clone, Debug)]
+pub struct ReadAnswer {
+    /// Null: the object is gone.
+    pub new_state: Value,
+    pub private: Private,
+    pub diagnostics: Diagnostics,
+}
+
+#[derive(Clone, Debug)]
+pub struct PlanResourceChange {
+    pub type_name: String,
+    pub prior: Value,
+    pub proposed: Value,
+    pub config: Value,
+    pub prior_private: Private,
+}
+
+#[derive(Clone, Debug)]
+pub struct PlanAnswer {
+    pub planned: Value,
+    pub requires_replace: Vec<Path>,
+    pub planned_private: Private,
+    pub legacy_type_system: bool,
+    pub diagnostics: Diagnostics,
+}
+
+#[derive(Clone, Debug)]
+pub struct ApplyResourceChange {
+    pub type_name: String,
+    pub prior: Value,
+    pub planned: Value,
+    pub config: Value,
+    pub planned_private: Private,
+}
+
+#[derive(Clone, Debug)]
+pub struct ApplyAnswer {
+    /// What exists now, also when the diagnostics say that the call failed half-way.
+    pub new_state: Value,
+    pub private: Private,
+    pub legacy_type_system: bool,
+    pub diagnostics: Diagnostics,
+}
+
+#[derive(Clone, Debug)]
+pub struct ImportResourceState {
+    pub type_name: String,
+    pub id: String,
+}
+
+#[derive(Clone, Debug)]
+pub struct ImportedResource {
+    pub type_name: String,
+    pub state: Value,
+    pub private: Private,
+}
+
+#[derive(Clone, Debug)]
+pub struct ReadDataSource {
+    pub type_name: String,
+    pub config: Value,
+}
