@@ -1,1 +1,7 @@
+//! What tests stand on: real parts (OpenTofu, providers, PostgreSQL) and the judges that watch them.
 //!
+//! Promise: nothing here pretends. A part is the real thing, found where [`parts`] says, or the test fails and says
+//! how to get it. Absent on purpose: fetching parts (that is `cargo xtask parts`).
+
+pub mod parts;
+pub mod postgres;
