@@ -6,12 +6,15 @@
 //! plan bytes are opaque to the caller and are applied exactly or refused as stale.
 //! Absent on purpose: the store, tenants, HTTP. Whoever calls seals what must be sealed.
 
+mod address;
 mod error;
 mod journal;
 mod plan;
 mod progress;
+pub mod state;
 mod workspace;
 
+pub use address::{Address, Key};
 pub use error::{Diagnostic, EngineError, Severity, SourceRange, Unsupported};
 pub use journal::{Intent, IntentAction, IntentId, Journal, Refused, Settlement};
 pub use plan::{Action, Adopt, Applied, ApplyRequest, Change, Mode, Output, Plan, PlanRequest};

@@ -1,0 +1,329 @@
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::text::indent;
+use super::{Object, StateError};
+use crate::{Address, Key};
+
+/// The version that Landform works as, and signs its states with.
+pub const TERRAFORM_VERSION: &str = "1.12.6";
+
+/// A whole state. Resources and instances are kept in the order in which OpenTofu sorts them.
+#[derive(Clone, Debug)]
+pub struct State {
+    pub serial: u64,
+    pub lineage: String,
+    pub outputs: BTreeMap<String, StateOutput>,
+    resources: Vec<Resource>,
+    /// Results of `check` blocks and conditions, which only the CLI engine evaluates.
+    check_results: Option<Box<RawValue>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct File {
+    version: u64,
+    terraform_version: String,
+    serial: u64,
+    lineage: String,
+    #[serde(default)]
+    outputs: BTreeMap<String, StateOutput>,
+    #[serde(default)]
+    resources: Vec<Resource>,
+    #[serde(default)]
+    check_results: Option<Box<RawValue>>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StateOutput {
+    pub value: Box<RawValue>,
+    #[serde(rename = "type")]
+    pub ty: Box<RawValue>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub sensitive: bool,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub deprecated: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Resource {
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub module: String,
+    pub mode: String,
+    #[serde(rename = "type")]
+    pub type_name: String,
+    pub name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    each: String,
+    /// `provider["registry.opentofu.org/hashicorp/time"]`
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub provider: String,
+    #[serde(default)]
+    pub instances: Vec<Instance>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Instance {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index_key: Option<Key>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    status: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deposed: Option<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub provider: String,
+    #[serde(default)]
+    pub schema_version: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attributes: Option<Box<RawValue>>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub attributes_flat: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sensitive_attributes: Option<Box<RawValue>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "base64_text")]
+    pub private: Vec<u8>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<String>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub create_before_destroy: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub skip_destroy: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Box<RawValue>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity_schema_version: Option<u64>,
+}
+
+impl Instance {
+    pub fn tainted(&self) -> bool {
+        self.status == "tainted"
+    }
+
+    pub fn set_tainted(&mut self, tainted: bool) {
+        self.status = if tainted { "tainted" } else { "" }.to_owned();
+    }
+
+    fn order(&self) -> (&Option<Key>, &Option<String>) {
+        (&self.index_key, &self.deposed)
+    }
+}
+
+impl Resource {
+    pub fn managed(type_name: &str, name: &str, provider: &str) -> Resource {
+        Resource {
+            module: String::new(),
+            mode: "managed".to_owned(),
+            type_name: type_name.to_owned(),
+            name: name.to_owned(),
+            each: String::new(),
+            provider: provider.to_owned(),
+            instances: Vec::new(),
+        }
+    }
+
+    pub fn address(&self, key: Option<Key>) -> Address {
+        Address {
+            module: self.module.clone(),
+            data: self.mode == "data",
+            type_name: self.type_name.clone(),
+            name: self.name.clone(),
+            key,
+        }
+    }
+
+    fn order(&self) -> (&str, &str, &str, &str) {
+        (&self.module, &self.mode, &self.type_name, &self.name)
+    }
+
+    fn is_of(&self, address: &Address) -> bool {
+        self.address(None) == Address { key: None, ..address.clone() }
+    }
+}
+
+impl State {
+    pub fn new(lineage: String) -> State {
+        State { serial: 0, lineage, outputs: BTreeMap::new(), resources: Vec::new(), check_results: None }
+    }
+
+    pub fn read(bytes: &[u8]) -> Result<State, StateError> {
+        // Looked at first, so that a foreign file is named as what it is and not as a missing field.
+        #[derive(Deserialize)]
+        struct Envelope {
+            version: Option<u64>,
+            encrypted_data: Option<Box<RawValue>>,
+        }
+        let malformed = |error: serde_json::Error| StateError::Malformed(error.to_string());
+        let envelope: Envelope = serde_json::from_slice(bytes).map_err(malformed)?;
+        match envelope {
+            Envelope { encrypted_data: Some(_), .. } => return Err(StateError::Encrypted),
+            Envelope { version: Some(4), .. } => {}
+            Envelope { version: Some(other), .. } => return Err(StateError::Format(other)),
+            Envelope { version: None, .. } => return Err(StateError::Malformed("it has no version".into())),
+        }
+        let file: File = serde_json::from_slice(bytes).map_err(malformed)?;
+        let mut state = State {
+            serial: file.serial,
+            lineage: file.lineage,
+            outputs: file.outputs,
+            resources: file.resources,
+            check_results: file.check_results,
+        };
+        state.check()?;
+        state.sort();
+        Ok(state)
+    }
+
+    fn check(&self) -> Result<(), StateError> {
+        let malformed = |text: String| Err(StateError::Malformed(text));
+        let mut seen = std::collections::HashSet::new();
+        for resource in &self.resources {
+            if !matches!(resource.mode.as_str(), "managed" | "data") {
+                return malformed(format!("resource {} has the mode {:?}", resource.address(None), resource.mode));
+            }
+            for instance in &resource.instances {
+                let address = resource.address(instance.index_key.clone());
+                if !matches!(instance.status.as_str(), "" | "tainted") {
+                    return malformed(format!("instance {address} has the status {:?}", instance.status));
+                }
+                if resource.provider.is_empty() && instance.provider.is_empty() {
+                    return malformed(format!("instance {address} has no provider"));
+                }
+                if !seen.insert((address.clone(), instance.deposed.clone())) {
+                    return malformed(format!("instance {address} appears twice"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The bytes that OpenTofu would write.
+    pub fn write(&self) -> Vec<u8> {
+        let file = File {
+            version: 4,
+            terraform_version: TERRAFORM_VERSION.to_owned(),
+            serial: self.serial,
+            lineage: self.lineage.clone(),
+            outputs: self.outputs.clone(),
+            resources: self.resources.clone(),
+            check_results: self.check_results.clone(),
+        };
+        let text = serde_json::to_string(&file).expect("a state has string keys only");
+        indent(&text).into_bytes()
+    }
+
+    /// Whether both say the same about the world, whatever their serial and lineage.
+    pub fn says_the_same(&self, other: &State) -> bool {
+        let comparable = |state: &State| {
+            let mut bytes = State { serial: 0, lineage: String::new(), ..state.clone() };
+            bytes.sort();
+            serde_json::from_slice::<serde_json::Value>(&bytes.write()).ok()
+        };
+        comparable(self) == comparable(other)
+    }
+
+    /// Gives this state the serial that follows from `base`: one more if anything changed, otherwise the same.
+    pub fn follow(&mut self, base: Option<&State>) {
+        self.serial = match base {
+            Some(base) if self.says_the_same(base) => base.serial,
+            Some(base) => base.serial + 1,
+            None => 1,
+        };
+    }
+
+    pub fn resources(&self) -> &[Resource] {
+        &self.resources
+    }
+
+    pub fn objects(&self) -> impl Iterator<Item = Object> + '_ {
+        self.resources.iter().flat_map(|resource| {
+            resource.instances.iter().map(|instance| Object {
+                address: resource.address(instance.index_key.clone()),
+                deposed: instance.deposed.clone(),
+                tainted: instance.tainted(),
+            })
+        })
+    }
+
+    /// The current (not deposed) object at an address, with the provider that it belongs to.
+    pub fn current(&self, address: &Address) -> Option<(&str, &Instance)> {
+        let resource = self.resources.iter().find(|resource| resource.is_of(address))?;
+        let instance = resource.instances.iter().find(|i| i.index_key == address.key && i.deposed.is_none())?;
+        let provider = if instance.provider.is_empty() { &resource.provider } else { &instance.provider };
+        Some((provider, instance))
+    }
+
+    /// Puts an object in the place of the one with the same address and deposed key.
+    pub fn put(&mut self, address: &Address, provider: &str, instance: Instance) {
+        self.remove(address, instance.deposed.as_deref());
+        let at = match self.resources.iter().position(|resource| resource.is_of(address)) {
+            Some(at) => at,
+            None => {
+                let mut resource = Resource::managed(&address.type_name, &address.name, provider);
+                resource.module.clone_from(&address.module);
+                if address.data {
+                    resource.mode = "data".to_owned();
+                }
+                self.resources.push(resource);
+                self.resources.len() - 1
+            }
+        };
+        self.resources[at].provider = provider.to_owned();
+        self.resources[at].instances.push(instance);
+        self.sort();
+    }
+
+    /// Removes an object; a resource without instances goes with its last one.
+    pub fn remove(&mut self, address: &Address, deposed: Option<&str>) {
+        for resource in self.resources.iter_mut().filter(|resource| resource.is_of(address)) {
+            resource.instances.retain(|i| i.index_key != address.key || i.deposed.as_deref() != deposed);
+        }
+        self.resources.retain(|resource| !resource.instances.is_empty());
+    }
+
+    fn sort(&mut self) {
+        self.resources.sort_by(|a, b| a.order().cmp(&b.order()));
+        for resource in &mut self.resources {
+            resource.instances.sort_by(|a, b| a.order().cmp(&b.order()));
+        }
+    }
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+mod base64_text {
+    use super::*;
+
+    pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&STANDARD.encode(bytes))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        STANDARD.decode(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+impl Serialize for Key {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Key::Index(index) => serializer.serialize_u64(*index),
+            Key::Name(name) => serializer.serialize_str(name),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Key, D::Error> {
+        match serde_json::Value::deserialize(deserializer)? {
+            serde_json::Value::String(name) => Ok(Key::Name(name)),
+            serde_json::Value::Number(number) if number.as_u64().is_some() => {
+                Ok(Key::Index(number.as_u64().unwrap_or_default()))
+            }
+            other => Err(serde::de::Error::custom(format!("{other} is no instance key"))),
+        }
+    }
+}
