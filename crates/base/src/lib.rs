@@ -1,1 +1,12 @@
+//! What there is one of: secrets that cannot be printed, redaction by value, sealing, private files and locks, and the
+//! spawning of children.
 //!
+//! Promises: a [`secret::Secret`] never reaches a log by accident; what is sealed is opened only under the same
+//! context; a child never outlives this process unnoticed.
+//! Absent on purpose: anything of this product. A tenant or a run is a word of `domain`.
+
+pub mod child;
+pub mod file;
+pub mod redact;
+pub mod seal;
+pub mod secret;

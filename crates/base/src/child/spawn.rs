@@ -1,0 +1,166 @@
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::OnceLock;
+use std::sync::mpsc;
+
+use rustix::process::Signal;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use super::process::Child;
+use super::register::{self, Registered};
+
+/// How to start a child. Its environment is empty but for what is named here.
+#[derive(Debug)]
+pub struct Spec {
+    pub program: PathBuf,
+    pub args: Vec<OsString>,
+    /// Set for the child.
+    pub environment: BTreeMap<OsString, OsString>,
+    /// Handed down from our own environment, where they are set.
+    pub inherit: Vec<OsString>,
+    pub folder: Option<PathBuf>,
+    pub stdin: Stream,
+    pub stdout: Stream,
+    pub stderr: Stream,
+    pub on_parent_death: OnParentDeath,
+    /// The folder in which the child is registered while it lives, for [`super::sweep`].
+    pub register: Option<PathBuf>,
+}
+
+impl Spec {
+    /// No arguments, no environment, no input or output, killed with its parent.
+    pub fn new(program: impl Into<PathBuf>) -> Spec {
+        Spec {
+            program: program.into(),
+            args: Vec::new(),
+            environment: BTreeMap::new(),
+            inherit: Vec::new(),
+            folder: None,
+            stdin: Stream::Null,
+            stdout: Stream::Null,
+            stderr: Stream::Null,
+            on_parent_death: OnParentDeath::Kill,
+            register: None,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub enum Stream {
+    Null,
+    Piped,
+    Inherit,
+    File(std::fs::File),
+}
+
+impl From<Stream> for Stdio {
+    fn from(stream: Stream) -> Stdio {
+        match stream {
+            Stream::Null => Stdio::null(),
+            Stream::Piped => Stdio::piped(),
+            Stream::Inherit => Stdio::inherit(),
+            Stream::File(file) => file.into(),
+        }
+    }
+}
+
+/// What the kernel tells the child when this process dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnParentDeath {
+    /// SIGKILL: for a child that has nothing to save.
+    Kill,
+    /// SIGTERM: for one that then saves its state, such as the CLI.
+    Terminate,
+}
+
+impl OnParentDeath {
+    fn signal(self) -> Signal {
+        match self {
+            OnParentDeath::Kill => Signal::KILL,
+            OnParentDeath::Terminate => Signal::TERM,
+        }
+    }
+}
+
+/// Starts a child in a process group of its own.
+pub async fn spawn(spec: Spec) -> io::Result<Child> {
+    let (reply, answer) = oneshot::channel();
+    let request = Request { spec, runtime: Handle::current(), reply };
+    spawner()?.send(request).map_err(|_| ended())?;
+    answer.await.map_err(|_| ended())?
+}
+
+fn ended() -> io::Error {
+    io::Error::other("the thread that spawns children has ended")
+}
+
+struct Request {
+    spec: Spec,
+    runtime: Handle,
+    reply: oneshot::Sender<io::Result<Child>>,
+}
+
+/// The thread that spawns. Its sender is never dropped, so it ends with the process and not before.
+fn spawner() -> io::Result<&'static mpsc::Sender<Request>> {
+    static SPAWNER: OnceLock<mpsc::Sender<Request>> = OnceLock::new();
+    if let Some(sender) = SPAWNER.get() {
+        return Ok(sender);
+    }
+    let (sender, requests) = mpsc::channel::<Request>();
+    std::thread::Builder::new().name("spawner".into()).spawn(move || {
+        for request in requests {
+            let _runtime = request.runtime.enter();
+            let result = spawn_here(request.spec);
+            // Nobody waits any more: the child is dropped here, and with it its group is killed.
+            let _ = request.reply.send(result);
+        }
+    })?;
+    // Of two first callers one thread stays; the other ends at once, before it has spawned anything.
+    Ok(SPAWNER.get_or_init(|| sender))
+}
+
+fn spawn_here(spec: Spec) -> io::Result<Child> {
+    let mut command = tokio::process::Command::new(&spec.program);
+    command.args(&spec.args).env_clear();
+    for name in &spec.inherit {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    command.envs(&spec.environment);
+    if let Some(folder) = &spec.folder {
+        command.current_dir(folder);
+    }
+    command.stdin(spec.stdin).stdout(spec.stdout).stderr(spec.stderr);
+    command.process_group(0);
+    die_with_parent(&mut command, spec.on_parent_death.signal());
+    let inner = command.spawn()?;
+    let mut child = Child::new(inner)?;
+    if let Some(folder) = &spec.register {
+        let entry = Registered::of(child.id(), spec.on_parent_death == OnParentDeath::Terminate)?;
+        child.registered_at(register::write(folder, &entry)?);
+    }
+    Ok(child)
+}
+
+#[allow(unsafe_code, reason = "the parent-death signal can only be asked for between fork and exec")]
+fn die_with_parent(command: &mut tokio::process::Command, signal: Signal) {
+    let parent = rustix::process::getpid();
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed. The closure makes two system calls
+    // directly (prctl and getppid, through rustix, without libc's locks), compares two integers, and neither
+    // allocates nor takes a lock; the error it may return is a bare error number.
+    unsafe {
+        command.pre_exec(move || {
+            rustix::process::set_parent_process_death_signal(Some(signal))?;
+            // The parent may have died before the request above: then the signal never comes.
+            if rustix::process::getppid() != Some(parent) {
+                return Err(rustix::io::Errno::SRCH.into());
+            }
+            Ok(())
+        });
+    }
+}

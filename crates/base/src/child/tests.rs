@@ -1,0 +1,150 @@
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+
+use super::register::{self, Registered, Stat};
+use super::*;
+
+fn shell(script: &str) -> Spec {
+    Spec {
+        args: vec!["-c".into(), script.into()],
+        inherit: vec!["PATH".into()],
+        stdout: Stream::Piped,
+        ..Spec::new("/bin/sh")
+    }
+}
+
+async fn first_line(child: &mut Child) -> String {
+    let mut line = String::new();
+    let mut stdout = child.take_stdout().unwrap();
+    while !line.ends_with('\n') {
+        let byte = stdout.read_u8().await.expect("the child writes a line");
+        line.push(byte as char);
+    }
+    line.trim().to_owned()
+}
+
+async fn gone(pid: u32) {
+    while Stat::read(pid).is_ok_and(|stat| stat.alive()) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn sees_only_the_environment_it_is_given() {
+    let mut spec = shell("/usr/bin/env");
+    spec.environment.insert("GIVEN".into(), "yes".into());
+    let mut child = spawn(spec).await.unwrap();
+    let mut output = String::new();
+    child.take_stdout().unwrap().read_to_string(&mut output).await.unwrap();
+    assert!(child.wait().await.unwrap().success());
+    // The shell itself adds a few.
+    let names: Vec<&str> = output.lines().filter_map(|line| line.split('=').next()).collect();
+    assert!(names.contains(&"GIVEN") && names.contains(&"PATH"));
+    assert!(!names.iter().any(|name| name.starts_with("CARGO")), "{names:?}");
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_exist_is_an_error() {
+    assert_eq!(spawn(Spec::new("/nowhere/program")).await.unwrap_err().kind(), std::io::ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn dropping_a_child_kills_its_grandchildren() {
+    let mut child = spawn(shell("sleep 1000 & echo $!; wait")).await.unwrap();
+    let grandchild: u32 = first_line(&mut child).await.parse().unwrap();
+    drop(child);
+    gone(grandchild).await;
+}
+
+#[tokio::test]
+async fn what_a_child_leaves_behind_is_killed_when_it_ends() {
+    let mut child = spawn(shell("sleep 1000 >/dev/null & echo $!")).await.unwrap();
+    let grandchild: u32 = first_line(&mut child).await.parse().unwrap();
+    child.wait().await.unwrap();
+    gone(grandchild).await;
+}
+
+#[tokio::test]
+async fn stop_is_sent_once() {
+    let mut child =
+        spawn(shell("trap 'echo stopped; exit 3' TERM; echo ready; while :; do sleep 0.01; done")).await.unwrap();
+    let mut stdout = child.take_stdout().unwrap();
+    assert_eq!(stdout.read_u8().await.unwrap(), b'r');
+    child.stop().unwrap();
+    child.stop().unwrap();
+    assert_eq!(child.wait().await.unwrap().code(), Some(3));
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).await.unwrap();
+    assert_eq!(rest.matches("stopped").count(), 1);
+}
+
+#[tokio::test]
+async fn is_registered_while_it_lives() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut spec = shell("read line");
+    spec.stdin = Stream::Piped;
+    spec.register = Some(folder.path().to_owned());
+    let mut child = spawn(spec).await.unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    drop(child.take_stdin());
+    child.wait().await.unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// What a crashed parent leaves: a child that was not dropped, and its register file. Nobody here keeps the `Child`,
+/// so a thread must reap it, as init would.
+async fn orphan(folder: &std::path::Path, script: &str, stops_by_itself: bool) -> u32 {
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::process::CommandExt;
+    let mut child = std::process::Command::new("/bin/sh")
+        .args(["-c", script])
+        .process_group(0)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let entry = Registered::of(child.id(), stops_by_itself).unwrap();
+    register::write(folder, &entry).unwrap();
+    std::thread::spawn(move || child.wait());
+    entry.pid
+}
+
+#[tokio::test]
+async fn sweep_kills_a_leftover_group_and_leaves_strangers_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let pid = orphan(folder.path(), "echo ready; sleep 1000; :", false).await;
+    // The same process under another start time is somebody else.
+    let mut stranger = spawn(shell("echo ready; sleep 1000; :")).await.unwrap();
+    let mut entry = Registered::of(stranger.id(), false).unwrap();
+    entry.start_time -= 1;
+    register::write(folder.path(), &entry).unwrap();
+    let mut swept = sweep(folder.path(), Duration::from_secs(60)).await.unwrap();
+    swept.sort_by_key(|entry| entry.outcome == Outcome::Killed);
+    assert_eq!(
+        swept,
+        [Swept { pid: stranger.id(), outcome: Outcome::AlreadyGone }, Swept { pid, outcome: Outcome::Killed }]
+    );
+    assert!(stranger.try_wait().unwrap().is_none());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn sweep_waits_for_what_stops_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let saved = folder.path().join("saved");
+    let script = format!("echo ready; sleep 0.2; echo state > {}", saved.display());
+    let pid = orphan(folder.path(), &script, true).await;
+    let swept = sweep(folder.path(), Duration::from_secs(600)).await.unwrap();
+    assert_eq!(swept, [Swept { pid, outcome: Outcome::Stopped }]);
+    assert!(saved.exists(), "it had the time to save its state");
+}
+
+#[tokio::test]
+async fn sweep_kills_what_does_not_stop_in_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let pid = orphan(folder.path(), "echo ready; sleep 1000; :", true).await;
+    let swept = sweep(folder.path(), Duration::ZERO).await.unwrap();
+    assert_eq!(swept, [Swept { pid, outcome: Outcome::Killed }]);
+}

@@ -1,0 +1,80 @@
+//! Removing known secret values from text that others wrote: a provider's message, a child's output.
+
+use crate::secret::SecretString;
+
+const MASK: &str = "(redacted)";
+
+/// Shorter values occur in ordinary text by chance; masking them would make messages unreadable and hide nothing.
+const SHORTEST: usize = 4;
+
+#[derive(Debug, Default)]
+pub struct Redactor {
+    /// Longest first, so that a secret that contains another one disappears whole.
+    needles: Vec<SecretString>,
+}
+
+impl Redactor {
+    pub fn new<'a>(secrets: impl IntoIterator<Item = &'a SecretString>) -> Redactor {
+        let mut plain: Vec<String> = Vec::new();
+        for secret in secrets {
+            let value = secret.expose();
+            if value.len() < SHORTEST {
+                continue;
+            }
+            plain.push(value.clone());
+            // The same value as it looks inside JSON text, which is how most APIs echo it.
+            if let Ok(quoted) = serde_json::to_string(value) {
+                let inner = &quoted[1..quoted.len() - 1];
+                if inner != value {
+                    plain.push(inner.to_owned());
+                }
+            }
+            // A key file is echoed line by line.
+            plain.extend(value.lines().filter(|line| line.len() >= 16 && *line != value).map(str::to_owned));
+        }
+        plain.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        plain.dedup();
+        Redactor { needles: plain.into_iter().map(SecretString::from).collect() }
+    }
+
+    pub fn redact(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for needle in &self.needles {
+            if text.contains(needle.expose().as_str()) {
+                text = text.replace(needle.expose().as_str(), MASK);
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn redact(secrets: &[&str], text: &str) -> String {
+        let secrets: Vec<SecretString> = secrets.iter().map(|s| SecretString::from(*s)).collect();
+        Redactor::new(&secrets).redact(text)
+    }
+
+    #[test]
+    fn masks_every_occurrence() {
+        assert_eq!(redact(&["hunter2"], "hunter2 and hunter2!"), "(redacted) and (redacted)!");
+    }
+
+    #[test]
+    fn a_secret_within_a_secret_leaves_no_rest() {
+        assert_eq!(redact(&["pass", "password1"], "password1 pass"), "(redacted) (redacted)");
+    }
+
+    #[test]
+    fn masks_the_json_form_and_the_lines_of_a_key() {
+        assert_eq!(redact(&["a\"bc\n"], r#"{"p":"a\"bc\n"}"#), r#"{"p":"(redacted)"}"#);
+        assert_eq!(redact(&["-----BEGIN KEY-----\nMIIEpAIBAAKCAQEA\n"], "bad MIIEpAIBAAKCAQEA"), "bad (redacted)");
+    }
+
+    #[test]
+    fn leaves_short_values_alone() {
+        assert_eq!(redact(&["a", ""], "a banana"), "a banana");
+    }
+}
