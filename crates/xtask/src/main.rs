@@ -1,1 +1,58 @@
-fn main() {}
+//! The workshop: `cargo xtask test` is the one command that says whether the project is whole.
+//!
+//! Absent on purpose: anything that a user of Landform needs. This crate may run programs and look at files, and it
+//! depends on no other crate of the workspace, so that it builds in seconds on a fresh machine.
+
+mod arrows;
+mod licences;
+mod parts;
+mod shell;
+mod test;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Landform's workshop")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Gets the real parts and runs every check and every test.
+    Test,
+    /// Gets the real parts that tests need: OpenTofu, providers, PostgreSQL.
+    Parts,
+    /// Checks which crate may depend on which.
+    Arrows,
+    /// Checks the licences of all dependencies.
+    Licences,
+    /// Kills the release binary at random moments of many applies and judges what is left.
+    Kills {
+        /// Applies for each pair of store and engine.
+        #[arg(long, default_value_t = 200)]
+        applies: u32,
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Measures runs per minute: terraform-exec, our `cli` engine, our `native` engine, in one run.
+    Bench {
+        /// How long each of them is measured.
+        #[arg(long, default_value_t = 30)]
+        seconds: u64,
+    },
+}
+
+fn main() -> Result<()> {
+    std::env::set_current_dir(shell::root())?;
+    match Cli::parse().task {
+        Task::Test => test::all(),
+        Task::Parts => parts::get(),
+        Task::Arrows => arrows::check(),
+        Task::Licences => licences::check(),
+        Task::Kills { applies, seed } => test::kills(applies, seed),
+        Task::Bench { seconds } => test::bench(seconds),
+    }
+}

@@ -1,0 +1,63 @@
+//! Which crate may depend on which. The table is the house's plan; a change of it is a decision, not an accident.
+
+use anyhow::{Result, bail};
+
+use crate::shell;
+
+/// A crate and all the crates of the workspace that it may name in `[dependencies]`.
+/// Tests may use `testkit` besides (a dev-dependency), and nothing else.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("base", &[]),
+    ("domain", &["base"]),
+    ("api", &["domain", "base"]),
+    ("store", &["domain", "base"]),
+    ("cty", &[]),
+    ("lang", &["cty"]),
+    ("protocol", &["cty"]),
+    ("plugin", &["protocol", "cty", "base"]),
+    ("provider-kit", &["protocol", "cty"]),
+    ("registry", &["base"]),
+    ("engine", &["lang", "plugin", "protocol", "cty", "base"]),
+    ("runner", &["store", "engine", "registry", "plugin", "protocol", "domain", "base"]),
+    ("server", &["api", "store", "domain", "base"]),
+    (
+        "landform",
+        &[
+            "server", "runner", "store", "engine", "registry", "plugin", "lang", "cty", "protocol", "api", "domain",
+            "base",
+        ],
+    ),
+    ("testkit", &["provider-kit", "plugin", "protocol", "cty", "api", "base"]),
+    ("xtask", &[]),
+];
+
+pub fn check() -> Result<()> {
+    let metadata = shell::json(shell::cargo().args(["metadata", "--format-version=1", "--no-deps", "--offline"]))?;
+    let mut wrong = Vec::new();
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let name = room(package["name"].as_str().unwrap_or_default());
+        let Some((_, allowed)) = ARROWS.iter().find(|(room, _)| *room == name) else {
+            wrong.push(format!("{name} is not in the table of arrows (crates/xtask/src/arrows.rs)"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            if dependency["path"].is_null() {
+                continue;
+            }
+            let target = room(dependency["name"].as_str().unwrap_or_default());
+            let for_tests = dependency["kind"] == "dev";
+            if !(allowed.contains(&target) || for_tests && (target == "testkit" || name == "landform")) {
+                wrong.push(format!("{name} must not depend on {target}"));
+            }
+        }
+    }
+    if !wrong.is_empty() {
+        bail!("the arrows between crates are broken:\n  {}", wrong.join("\n  "));
+    }
+    eprintln!("    arrows: {} crates, none out of place", ARROWS.len());
+    Ok(())
+}
+
+fn room(package: &str) -> &str {
+    package.strip_prefix("landform-").unwrap_or(package)
+}

@@ -1,0 +1,63 @@
+//! `cargo xtask test`: everything that must hold, in the order in which it fails fastest.
+
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::Result;
+
+use crate::{arrows, licences, parts, shell};
+
+/// In the test command each pair of store and engine gets this many applies: 200 kills in all.
+const KILLS_PER_PAIR: u32 = 50;
+
+pub fn all() -> Result<()> {
+    let begin = Instant::now();
+    shell::step("format", shell::cargo().args(["fmt", "--all", "--check"]))?;
+    eprintln!("\n==> arrows and licences");
+    arrows::check()?;
+    licences::check()?;
+    eprintln!("\n==> real parts (kept in {})", parts::cache()?.display());
+    parts::get()?;
+    let lint = ["clippy", "--workspace", "--all-targets", "--locked", "--quiet", "--", "--deny", "warnings"];
+    shell::step("clippy", shell::cargo().args(lint))?;
+    shell::step("binaries for tests", shell::cargo().args(["build", "--workspace", "--bins", "--locked", "--quiet"]))?;
+    shell::step("tests", shell::cargo().args(["test", "--workspace", "--locked", "--quiet", "--no-fail-fast"]))?;
+    kills(KILLS_PER_PAIR, 1)?;
+    shell::step("the demo of the README", release("landform").arg("demo"))?;
+    eprintln!("\nAll checks passed in {:.0?}.", begin.elapsed());
+    eprintln!("NOT TESTED:");
+    for line in parts::not_tested()? {
+        eprintln!("  - {line}");
+    }
+    Ok(())
+}
+
+pub fn kills(applies: u32, seed: u64) -> Result<()> {
+    build_release()?;
+    shell::step(
+        "kills",
+        release("landform-kills").args(["--applies", &applies.to_string(), "--seed", &seed.to_string()]),
+    )
+}
+
+pub fn bench(seconds: u64) -> Result<()> {
+    build_release()?;
+    parts::get()?;
+    let program = parts::cache()?.join("bench-terraform-exec");
+    shell::quiet(
+        "building the terraform-exec program",
+        Command::new("go").current_dir("bench/terraform-exec").args(["build", "-o"]).arg(&program).arg("."),
+    )?;
+    shell::step("bench", release("landform-bench").args(["--seconds", &seconds.to_string(), "--peer"]).arg(&program))
+}
+
+fn build_release() -> Result<()> {
+    shell::step(
+        "release build",
+        shell::cargo().args(["build", "--release", "--locked", "--quiet", "-p", "landform", "-p", "landform-testkit"]),
+    )
+}
+
+fn release(binary: &str) -> Command {
+    Command::new(shell::root().join("target/release").join(binary))
+}
