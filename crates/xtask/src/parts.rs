@@ -50,7 +50,7 @@ fn opentofu(part: &Value, cache: &Path) -> Result<()> {
     // `go install` refuses a module that has `replace` lines, so a module of our own repeats them.
     let build = tempfile::tempdir()?;
     let module = format!(
-        "module landform.invalid/parts\n\ngo 1.25\n\nrequire {} v{version}\n\nreplace {}\n",
+        "module landform.invalid/parts\n\ngo 1.26\n\nrequire {} v{version}\n\nreplace {}\n",
         text(part, "module")?,
         text(part, "replace")?
     );
@@ -143,7 +143,7 @@ fn installed_postgres() -> bool {
 fn go() -> Result<Command> {
     let mut go = Command::new("go");
     if go.arg("version").output().is_err() {
-        bail!("Go is needed to build OpenTofu and the providers for tests: install Go 1.25 or newer");
+        bail!("Go is needed to build OpenTofu and the providers for tests: install Go 1.26 or newer");
     }
     Ok(Command::new("go"))
 }
