@@ -4,8 +4,20 @@
 //! Promise: encoding and decoding are exact. A number is never rounded, an unknown never becomes a null.
 //! Absent on purpose: HCL (see `lang`) and gRPC (see `protocol`).
 
+mod codec;
+mod equals;
+mod json;
+mod msgpack;
+mod number;
+mod path;
+mod set;
+mod text;
 mod ty;
 mod value;
 
-pub use ty::Type;
-pub use value::{Data, Mark, Marks, Number, Refinement, Value};
+pub use codec::CodecError;
+pub use number::{NotANumber, Number};
+pub use path::{Path, Step};
+pub use text::{normalize, safe_known_prefix};
+pub use ty::{NotAType, Type};
+pub use value::{Data, Mark, Marks, Refinement, Value};
