@@ -1,0 +1,145 @@
+//! Errors that people see. Each has a stable code, a class that doors translate into their own language (an HTTP
+//! status, an exit code), and a hint that says what to do. Documentation is generated from [`Code::ALL`].
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What kind of "no" it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// The request makes no sense, whatever is stored.
+    Invalid,
+    Unauthenticated,
+    Forbidden,
+    NotFound,
+    /// It makes sense, but not in the present situation.
+    Conflict,
+    /// The caller's condition (an ETag) does not hold.
+    PreconditionFailed,
+    /// Understood, and refused for what it says.
+    Unprocessable,
+    TooLarge,
+    /// Over a bound; later it may work.
+    Limited,
+    /// A part of ours is away; later it may work.
+    Unavailable,
+    /// What a run was to do did not work out.
+    Failed,
+    Internal,
+}
+
+macro_rules! codes {
+    ($($variant:ident $code:literal $class:ident $hint:literal,)*) => {
+        /// The stable names of errors. A code is never renamed and never means something else.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum Code {
+            $(#[serde(rename = $code)] $variant,)*
+        }
+
+        impl Code {
+            pub const ALL: &'static [Code] = &[$(Code::$variant,)*];
+
+            pub fn as_str(self) -> &'static str {
+                match self { $(Code::$variant => $code,)* }
+            }
+
+            pub fn class(self) -> Class {
+                match self { $(Code::$variant => Class::$class,)* }
+            }
+
+            pub fn hint(self) -> &'static str {
+                match self { $(Code::$variant => $hint,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    RequestInvalid "request_invalid" Invalid "Compare the request with the API's description.",
+    NameInvalid "name_invalid" Invalid "Use 1 to 63 lower-case letters, digits and `-`; begin with a letter, end with a letter or digit.",
+    EngineUnknown "engine_unknown" Invalid "Use `native`, `cli` or `auto`.",
+    InputInvalid "input_invalid" Unprocessable "An input's name is a variable of the template; its value is any JSON value within the size limit.",
+    InputMasked "input_masked" Unprocessable "A sensitive input is shown masked. Leave it out to keep its value, or send the real one.",
+    TemplateInvalid "template_invalid" Unprocessable "A template is an archive of relative files with at least one `.tf` file at its top.",
+    TemplateTooLarge "template_too_large" TooLarge "Leave out what is no configuration: provider binaries, `.terraform`, archives.",
+    BodyTooLarge "body_too_large" TooLarge "Send less in one request.",
+    TokenMissing "token_missing" Unauthenticated "Send `Authorization: Bearer TOKEN`.",
+    TokenInvalid "token_invalid" Unauthenticated "The token is unknown or was withdrawn. The first start writes an admin token into the data folder.",
+    Forbidden "forbidden" Forbidden "Ask an admin for a token with the role that this needs.",
+    RouteUnknown "route_unknown" NotFound "Compare the path with the API's description.",
+    TenantUnknown "tenant_unknown" NotFound "PUT the tenant first.",
+    TemplateUnknown "template_unknown" NotFound "Push the template, or name a version that exists.",
+    DeploymentUnknown "deployment_unknown" NotFound "It was never created, or its destroy has succeeded.",
+    RunUnknown "run_unknown" NotFound "List the deployment's runs.",
+    OutputsUnknown "outputs_unknown" NotFound "There are outputs after the first successful apply.",
+    StateUnknown "state_unknown" NotFound "There is a state after the first apply.",
+    GenerationMismatch "generation_mismatch" PreconditionFailed "Somebody changed the deployment in between. Read it again and repeat your change.",
+    IdempotencyKeyReused "idempotency_key_reused" Unprocessable "Use a new Idempotency-Key for another request.",
+    RunFinished "run_finished" Conflict "The run has ended; make a new one.",
+    RunNotWaiting "run_not_waiting" Conflict "Only a run that awaits approval can be approved, rejected or expire.",
+    RunApplying "run_applying" Conflict "Wait for its end, or cancel it; it stops at the next safe point.",
+    RunInDoubt "run_in_doubt" Conflict "Answer its doubts with `recover` first: what was made may exist.",
+    RunNotInDoubt "run_not_in_doubt" Conflict "Only a run that needs recovery can be recovered.",
+    DoubtUnknown "doubt_unknown" Unprocessable "Name an address from the run's list of doubts.",
+    MoveIllegal "move_illegal" Conflict "The run is in another state than the caller thinks. Read it again.",
+    EngineUnsupported "engine_unsupported" Failed "Choose `auto` or `cli`, or change what the native engine names.",
+    EngineMissing "engine_missing" Failed "This worker has no such engine. Name the `tofu` binary, or choose another engine.",
+    PlanFailed "plan_failed" Failed "Nothing was changed. The run's events hold the diagnostics.",
+    PlanStale "plan_stale" Failed "State, template or inputs changed after the plan was made. Make a new run.",
+    ApplyFailed "apply_failed" Failed "What was done is kept in the state; the next run continues from it. The run's events hold the diagnostics.",
+    RunBroken "run_broken" Failed "The worker could not carry the run out. Its log says more.",
+    StoreUnavailable "store_unavailable" Unavailable "Try again; see whether the database can be reached.",
+    Overloaded "overloaded" Limited "Try again later.",
+    Internal "internal" Internal "This is a bug or a broken disk. The server's log says more.",
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// An error with what is special about this case. The message is for the caller; private context belongs into the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    pub code: Code,
+    pub message: String,
+}
+
+impl Problem {
+    pub fn new(code: Code, message: impl Into<String>) -> Problem {
+        Problem { code, message: message.into() }
+    }
+
+    pub fn class(&self) -> Class {
+        self.code.class()
+    }
+
+    pub fn hint(&self) -> &'static str {
+        self.code.hint()
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_hints_are_sentences() {
+        let mut seen = std::collections::BTreeSet::new();
+        for code in Code::ALL {
+            assert!(seen.insert(code.as_str()), "{code} twice");
+            assert!(code.hint().ends_with('.'), "{code}");
+            assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
+        }
+    }
+}
