@@ -5,6 +5,7 @@
 //! Absent on purpose: HCL (see `lang`) and gRPC (see `protocol`).
 
 mod codec;
+mod convert;
 mod equals;
 mod json;
 mod msgpack;
@@ -16,6 +17,7 @@ mod ty;
 mod value;
 
 pub use codec::CodecError;
+pub use convert::{ConvertError, Safety, Unified, is_possible, mismatch_message, unify};
 pub use number::{NotANumber, Number};
 pub use path::{Path, Step};
 pub use text::{normalize, safe_known_prefix};
