@@ -7,6 +7,7 @@
 //! Absent on purpose: the store, tenants, HTTP. Whoever calls seals what must be sealed.
 
 mod address;
+pub mod cli;
 mod error;
 mod journal;
 mod plan;

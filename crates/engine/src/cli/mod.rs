@@ -1,0 +1,409 @@
+//! Drives a real `tofu`.
+//!
+//! Each run gets a copy of the template in its own scratch folder, with a local state file; `init` is paid once for
+//! each content of a template folder. The CLI has no journal and persists its state rarely, so all intents of a plan
+//! are written in one go before it starts, and stay open until the caller has the whole state.
+
+mod folder;
+mod messages;
+mod planned;
+mod prepare;
+mod process;
+mod saved;
+mod scratch;
+mod statefile;
+
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use landform_base::redact::Redactor;
+use landform_base::secret::SecretString;
+use sha2::{Digest, Sha256};
+
+use crate::{
+    Applied, ApplyRequest, Diagnostic, Engine, EngineError, EngineKind, IntentId, Journal, Mode, Plan, PlanRequest,
+    Progress, ProgressEvent, Settlement, Severity, Stage, Stop, Unsupported, Workspace,
+};
+use folder::Folder;
+use messages::Heard;
+use prepare::{Prepared, PreparedFolders};
+use process::{Ended, Invocation};
+use saved::{Circumstances, SavedPlan};
+use scratch::Scratch;
+
+/// A plan as JSON is held in memory; one that is larger is refused.
+const LARGEST_PLAN: u64 = 256 << 20;
+
+/// Where the CLI and its providers come from.
+#[derive(Clone, Debug)]
+pub struct CliSettings {
+    pub binary: PathBuf,
+    /// A filesystem mirror, the only place that providers are installed from.
+    pub mirror: Option<PathBuf>,
+    /// Prepared folders are kept here; it belongs to one process at a time.
+    pub cache: PathBuf,
+}
+
+pub struct Cli {
+    settings: CliSettings,
+    configuration: PathBuf,
+    version: String,
+    prepared: PreparedFolders,
+}
+
+impl Cli {
+    /// Finds out which CLI this is and makes the cache folder ready.
+    pub async fn detect(settings: CliSettings) -> Result<Cli, EngineError> {
+        let prepared = PreparedFolders::open(&settings.cache)?;
+        let configuration = settings.cache.join("cli.tfrc");
+        let text = configuration_file(settings.mirror.as_deref())?;
+        landform_base::file::write_private(&configuration, text.as_bytes()).map_err(|e| failed(&configuration, e))?;
+        let temporary = prepare::temporary_folder(&settings.cache)?;
+        let scratch = Scratch::make(temporary.path())?;
+        let invocation = Invocation {
+            binary: settings.binary.clone(),
+            args: vec!["version".into()],
+            folder: scratch.root.clone(),
+            scratch: scratch.root.clone(),
+            environment: scratch.environment(&configuration, &Default::default())?,
+        };
+        let mut first = None;
+        let ended = invocation
+            .run(&Stop::new(), |line| {
+                first.get_or_insert_with(|| String::from_utf8_lossy(line).into_owned());
+            })
+            .await?;
+        let version = first.as_deref().and_then(|line| line.split_once(" v")).filter(|_| ended.status.success());
+        let Some((name, number)) = version else {
+            return Err(EngineError::Diagnostics(vec![Diagnostic::error(
+                format!("{} does not look like OpenTofu or Terraform", settings.binary.display()),
+                format!("`version` ended with {} and said: {}", ended.status, first.unwrap_or(ended.stderr)),
+            )]));
+        };
+        let version = format!("{} {}", name.to_lowercase(), number.trim());
+        Ok(Cli { settings, configuration, version, prepared })
+    }
+
+    /// Everything that both plan and apply need on disk.
+    async fn lay_out(&self, workspace: &Workspace, stop: &Stop) -> Result<LaidOut, EngineError> {
+        let folder = Folder::read(&workspace.folder)?;
+        let in_state = match &workspace.state {
+            Some(bytes) => statefile::providers(&statefile::read(bytes)?),
+            None => Default::default(),
+        };
+        let scratch = Scratch::make(&workspace.scratch)?;
+        let environment = scratch.environment(&self.configuration, &workspace.environment)?;
+        let invocation = |at: &Path| Invocation {
+            binary: self.settings.binary.clone(),
+            args: Vec::new(),
+            folder: at.to_owned(),
+            scratch: scratch.root.clone(),
+            environment: environment.clone(),
+        };
+        let mirror = self.settings.mirror.as_deref().unwrap_or(Path::new(""));
+        let context = format!("{}\n{}", self.version, mirror.display());
+        let prepared = self.prepared.get(&context, &folder, &in_state, invocation, stop).await?;
+        scratch.fill(&folder, &prepared, workspace)?;
+        let invocation = invocation(&scratch.work());
+        Ok(LaidOut { folder, prepared, scratch, invocation })
+    }
+}
+
+struct LaidOut {
+    folder: Folder,
+    prepared: Prepared,
+    scratch: Scratch,
+    invocation: Invocation,
+}
+
+#[async_trait]
+impl Engine for Cli {
+    fn kind(&self) -> EngineKind {
+        EngineKind::Cli
+    }
+
+    fn version(&self) -> String {
+        self.version.clone()
+    }
+
+    /// It is OpenTofu: there is nothing that it does otherwise.
+    async fn unsupported(&self, _workspace: &Workspace) -> Result<Vec<Unsupported>, EngineError> {
+        Ok(Vec::new())
+    }
+
+    async fn plan(&self, request: PlanRequest<'_>, progress: &dyn Progress, stop: &Stop) -> Result<Plan, EngineError> {
+        let workspace = request.workspace;
+        let LaidOut { folder, prepared, scratch, invocation } = self.lay_out(workspace, stop).await?;
+        if !request.adopt.is_empty() {
+            folder::write_adoptions(&scratch.work(), &request.adopt)?;
+        }
+        let mut args = scratch.arguments("plan");
+        args.push(prefixed("-out=", &scratch.plan()));
+        match request.mode {
+            Mode::Normal => {}
+            Mode::Destroy => args.push("-destroy".into()),
+            Mode::RefreshOnly => args.push("-refresh-only".into()),
+        }
+        args.extend(request.replace.iter().map(|address| format!("-replace={address}").into()));
+
+        let cleaner = Cleaner::new(workspace, &[]);
+        let mut heard = Heard::default();
+        let ended = invocation.again(args).run(stop, |line| drop(heard.line(line))).await?;
+        if ended.asked_to_stop {
+            return Err(EngineError::Stopped);
+        }
+        if !ended.status.success() {
+            return Err(cleaner.error(refusal("plan", heard, &ended)));
+        }
+
+        let json = show(&invocation, &scratch, stop).await?;
+        let secrets = planned::secrets(&json);
+        let cleaner = Cleaner::new(workspace, &secrets);
+        let mut warnings = folder.ignored_backends();
+        warnings.extend(cleaner.diagnostics(heard.into_diagnostics()));
+        let changes = planned::changes(&json)?;
+        for warning in &warnings {
+            progress.report(ProgressEvent::Diagnostic { diagnostic: warning.clone() });
+        }
+        for change in &changes {
+            let (address, action) = (change.address.clone(), change.action);
+            progress.report(ProgressEvent::Object { address, action, stage: Stage::Planned, millis: None });
+        }
+        let ephemeral = planned::ephemeral_variables(&json);
+        let saved = SavedPlan {
+            version: self.version.clone(),
+            folder: folder.digest,
+            lock: prepared.lock_digest(),
+            state: statefile::stamp(workspace.state.as_deref())?,
+            variables: variables_digest(workspace, &ephemeral),
+            ephemeral,
+            intents: planned::intents(&json)?,
+            secrets,
+            file: std::fs::read(scratch.plan()).map_err(|e| failed(&scratch.plan(), e))?,
+        };
+        Ok(Plan {
+            engine: EngineKind::Cli,
+            version: self.version.clone(),
+            bytes: saved.encode(),
+            effective: planned::effective(&json, &changes, request.mode),
+            outputs_change: planned::outputs_change(&json),
+            changes,
+            json,
+            warnings,
+        })
+    }
+
+    async fn apply(
+        &self,
+        request: ApplyRequest<'_>,
+        journal: &dyn Journal,
+        progress: &dyn Progress,
+        stop: &Stop,
+    ) -> Result<Applied, EngineError> {
+        let workspace = request.workspace;
+        let saved = SavedPlan::decode(request.plan)?;
+        let LaidOut { folder, prepared, scratch, invocation } = self.lay_out(workspace, stop).await?;
+        saved.check(&Circumstances {
+            version: self.version.clone(),
+            folder: folder.digest,
+            lock: prepared.lock_digest(),
+            state: statefile::stamp(workspace.state.as_deref())?,
+            variables: variables_digest(workspace, &saved.ephemeral),
+        })?;
+        scratch::write(&scratch.plan(), &saved.file)?;
+        if stop.is_cancelled() {
+            return Err(EngineError::Stopped);
+        }
+
+        let intents = journal.intend(saved.intents).await?;
+        let mut args = scratch.arguments("apply");
+        args.push(scratch.plan().into_os_string());
+        let cleaner = Cleaner::new(workspace, &saved.secrets);
+        let mut heard = Heard::default();
+        let run = invocation.again(args).run(stop, |line| {
+            if let Some(event) = heard.line(line) {
+                progress.report(cleaner.event(event));
+            }
+        });
+        let ended = match run.await {
+            Ok(ended) => ended,
+            Err(EngineError::Lost(reason)) => return Err(EngineError::Lost(reason)),
+            // It could not be started, or its output could not be read, which kills it.
+            Err(error) if heard.touched => return Err(EngineError::Lost(error.to_string())),
+            Err(error) => {
+                settle_untouched(journal, &intents).await?;
+                return Err(error);
+            }
+        };
+        // 0 and 1 are the ends that the CLI chooses; after anything else it had no chance to save its state.
+        if !matches!(ended.status.code(), Some(0 | 1)) {
+            return Err(EngineError::Lost(
+                cleaner.text(&format!("the CLI ended with {}: {}", ended.status, ended.stderr)),
+            ));
+        }
+        let lost = |reason: String| EngineError::Lost(format!("the CLI left no readable state: {reason}"));
+        let left = statefile::newest(&scratch.work())?;
+        if !ended.status.success() && !heard.touched && left == workspace.state {
+            settle_untouched(journal, &intents).await?;
+            let stopped = ended.asked_to_stop;
+            return Err(if stopped { EngineError::Stopped } else { cleaner.error(refusal("apply", heard, &ended)) });
+        }
+        let state = left.ok_or_else(|| lost("there is none".to_owned()))?;
+        let outputs = statefile::outputs(&statefile::read(&state)?).map_err(|e| lost(e.to_string()))?;
+        let succeeded = ended.status.success();
+        let mut diagnostics = cleaner.diagnostics(heard.into_diagnostics());
+        if !succeeded && !diagnostics.iter().any(Diagnostic::is_error) {
+            diagnostics.push(cleaner.diagnostic(Diagnostic::error("The CLI failed without a reason", ended.stderr)));
+        }
+        Ok(Applied { state, outputs, diagnostics, stopped: ended.asked_to_stop && !succeeded })
+    }
+
+    async fn salvage(&self, scratch: &Path) -> Result<Option<Vec<u8>>, EngineError> {
+        statefile::newest(&scratch::work_below(scratch))
+    }
+}
+
+/// The saved plan as JSON.
+async fn show(invocation: &Invocation, scratch: &Scratch, stop: &Stop) -> Result<serde_json::Value, EngineError> {
+    let args = vec!["show".into(), "-json".into(), scratch.plan().into_os_string()];
+    let ended = invocation.again(args).run(stop, |_| {}).await?;
+    if ended.asked_to_stop {
+        return Err(EngineError::Stopped);
+    }
+    if !ended.status.success() {
+        return Err(refusal("show", Heard::default(), &ended));
+    }
+    let size = std::fs::metadata(&ended.stdout).map_err(|e| failed(&ended.stdout, e))?.len();
+    if size > LARGEST_PLAN {
+        return Err(EngineError::Diagnostics(vec![Diagnostic::error(
+            "The plan is too large",
+            format!("As JSON it has {size} bytes; {LARGEST_PLAN} are the most that Landform takes."),
+        )]));
+    }
+    let bytes = std::fs::read(&ended.stdout).map_err(|e| failed(&ended.stdout, e))?;
+    serde_json::from_slice(&bytes).map_err(|e| failed(&ended.stdout, e.into()))
+}
+
+impl Invocation {
+    fn again(&self, args: Vec<std::ffi::OsString>) -> Invocation {
+        Invocation {
+            binary: self.binary.clone(),
+            args,
+            folder: self.folder.clone(),
+            scratch: self.scratch.clone(),
+            environment: self.environment.clone(),
+        }
+    }
+}
+
+/// Takes secrets, and the scratch folder's own path, out of what people will read.
+struct Cleaner {
+    redactor: Redactor,
+    scratch: String,
+}
+
+impl Cleaner {
+    fn new(workspace: &Workspace, more: &[String]) -> Cleaner {
+        let mut secrets = more.to_vec();
+        for variable in workspace.variables.values().filter(|v| v.sensitive) {
+            planned::strings(&variable.value, &mut secrets);
+        }
+        let secrets: Vec<SecretString> = secrets.into_iter().map(SecretString::from).collect();
+        Cleaner { redactor: Redactor::new(&secrets), scratch: format!("{}/", workspace.scratch.display()) }
+    }
+
+    fn text(&self, text: &str) -> String {
+        self.redactor.redact(text).replace(&self.scratch, "")
+    }
+
+    fn diagnostic(&self, diagnostic: Diagnostic) -> Diagnostic {
+        Diagnostic {
+            summary: self.text(&diagnostic.summary),
+            detail: self.text(&diagnostic.detail),
+            address: diagnostic.address.as_deref().map(|address| self.text(address)),
+            ..diagnostic
+        }
+    }
+
+    fn diagnostics(&self, diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+        diagnostics.into_iter().map(|d| self.diagnostic(d)).collect()
+    }
+
+    fn event(&self, event: ProgressEvent) -> ProgressEvent {
+        match event {
+            ProgressEvent::Note { text } => ProgressEvent::Note { text: self.text(&text) },
+            ProgressEvent::Diagnostic { diagnostic } => {
+                ProgressEvent::Diagnostic { diagnostic: self.diagnostic(diagnostic) }
+            }
+            ProgressEvent::Object { address, action, stage, millis } => {
+                ProgressEvent::Object { address: self.text(&address), action, stage, millis }
+            }
+        }
+    }
+
+    fn error(&self, error: EngineError) -> EngineError {
+        match error {
+            EngineError::Diagnostics(diagnostics) => EngineError::Diagnostics(self.diagnostics(diagnostics)),
+            other => other,
+        }
+    }
+}
+
+/// The CLI said no before anything was changed; a reason is given even if it gave none.
+fn refusal(command: &str, heard: Heard, ended: &Ended) -> EngineError {
+    let mut diagnostics = heard.into_diagnostics();
+    if !diagnostics.iter().any(|d| d.severity == Severity::Error) {
+        diagnostics.push(Diagnostic::error(format!("`{command}` ended with {}", ended.status), ended.stderr.clone()));
+    }
+    EngineError::Diagnostics(diagnostics)
+}
+
+async fn settle_untouched(journal: &dyn Journal, intents: &[IntentId]) -> Result<(), EngineError> {
+    for intent in intents {
+        journal.settle(*intent, Settlement::Untouched).await?;
+    }
+    Ok(())
+}
+
+/// Only mirrors: nothing is fetched from a registry, and nothing is cached elsewhere.
+fn configuration_file(mirror: Option<&Path>) -> Result<String, EngineError> {
+    let method = match mirror {
+        None => String::new(),
+        Some(mirror) => {
+            let absolute = std::path::absolute(mirror).map_err(|e| failed(mirror, e))?;
+            let path = absolute.to_str().filter(|path| !path.contains("${")).ok_or_else(|| {
+                failed(mirror, std::io::Error::other("the CLI's configuration file cannot hold this path"))
+            })?;
+            format!("  filesystem_mirror {{\n    path = {}\n  }}\n", serde_json::Value::from(path))
+        }
+    };
+    Ok(format!("disable_checkpoint = true\nprovider_installation {{\n{method}}}\n"))
+}
+
+fn variables_digest(workspace: &Workspace, ephemeral: &[String]) -> String {
+    let planned: std::collections::BTreeMap<_, _> = workspace
+        .variables
+        .iter()
+        .filter(|(name, _)| !ephemeral.contains(name))
+        .map(|(name, variable)| (name, &variable.value))
+        .collect();
+    sha256(&serde_json::to_vec(&planned).expect("JSON values are plain data"))
+}
+
+fn prefixed(prefix: &str, path: &Path) -> std::ffi::OsString {
+    let mut text = std::ffi::OsString::from(prefix);
+    text.push(path);
+    text
+}
+
+fn failed(path: &Path, source: std::io::Error) -> EngineError {
+    EngineError::Io { context: path.display().to_string(), source }
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
