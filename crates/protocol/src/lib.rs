@@ -7,6 +7,7 @@
 mod calls;
 mod provider;
 mod schema;
+pub mod wire;
 
 pub use calls::*;
 pub use provider::{CallError, Provider};

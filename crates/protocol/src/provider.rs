@@ -12,6 +12,9 @@ pub enum CallError {
     Ended { call: &'static str, detail: String },
     #[error("the provider does not know {call}")]
     Unsupported { call: &'static str },
+    /// The provider lives, but its answer is an error of the transport and no diagnostics.
+    #[error("{call} failed: {detail}")]
+    Failed { call: &'static str, detail: String },
     #[error("the provider's answer to {call} cannot be read: {detail}")]
     Malformed { call: &'static str, detail: String },
 }

@@ -71,3 +71,43 @@ pub struct NestedBlock {
     pub min_items: i64,
     pub max_items: i64,
 }
+
+impl Block {
+    /// The type of the values that this block describes: an object with every attribute and every nested block.
+    pub fn implied_type(&self) -> Type {
+        let attributes = self.attributes.iter().map(|(name, attribute)| (name.clone(), attribute.implied_type()));
+        let blocks = self.blocks.iter().map(|(name, nested)| (name.clone(), nested.implied_type()));
+        Type::object(attributes.chain(blocks))
+    }
+}
+
+impl NestedBlock {
+    fn implied_type(&self) -> Type {
+        let block = self.block.implied_type();
+        match self.nesting {
+            Nesting::Single | Nesting::Group => block,
+            // The elements' types may differ, so the collection's type travels with the value.
+            Nesting::List | Nesting::Map if block.has_dynamic() => Type::Dynamic,
+            Nesting::List => Type::list(block),
+            Nesting::Map => Type::map(block),
+            Nesting::Set => Type::set(block),
+        }
+    }
+}
+
+impl Attribute {
+    pub fn implied_type(&self) -> Type {
+        match &self.kind {
+            AttributeKind::Plain(ty) => ty.clone(),
+            AttributeKind::Nested { nesting, attributes } => {
+                let object = Type::object(attributes.iter().map(|(name, inner)| (name.clone(), inner.implied_type())));
+                match nesting {
+                    Nesting::Single | Nesting::Group => object,
+                    Nesting::List => Type::list(object),
+                    Nesting::Map => Type::map(object),
+                    Nesting::Set => Type::set(object),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The protocol as it travels: messages, method names, and the one conversion between them and this crate's words.
+//!
+//! Protocols 5 and 6 share every message but the schema's, see `proto/`, so each conversion exists once.
+
+mod call;
+mod method;
+mod raw;
+mod schema;
+mod value;
+
+pub use call::{Call, StopProvider, ValidateDataConfig, ValidateProviderConfig};
+pub use method::{Method, Version};
+pub use raw::RawCodec;
+pub use schema::{schema_from_wire, schema_to_wire};
+pub use value::{Types, WireError, from_dynamic, to_dynamic};
+
+/// Messages may be this large in either direction; the largest schemas known have several megabytes.
+pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
+
+#[rustfmt::skip]
+pub mod tfplugin {
+    tonic::include_proto!("tfplugin");
+}
+
+#[rustfmt::skip]
+pub mod tfplugin5 {
+    tonic::include_proto!("tfplugin5");
+}
+
+#[rustfmt::skip]
+pub mod tfplugin6 {
+    tonic::include_proto!("tfplugin6");
+}
