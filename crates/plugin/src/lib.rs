@@ -1,1 +1,22 @@
+//! Provider processes: starting a provider's binary, speaking protocol 5 or 6 with it, and keeping spares.
 //!
+//! Promises: a binary that is no provider, hangs, or dies is a clear error in bounded time; a process has one
+//! configuration for its whole life and is never handed on; nothing outlives this process; a spare knows no
+//! environment of ours. The number of processes is bounded.
+//! Absent on purpose: what a plan is, and where binaries come from (see `registry`).
+
+mod binary;
+mod client;
+mod handshake;
+mod launch;
+mod pool;
+mod process;
+mod schemas;
+mod tail;
+
+pub use binary::Binary;
+pub use client::Client;
+pub use launch::{Launch, StartError};
+pub use pool::{Lent, Limits, Pool};
+pub use process::Process;
+pub use schemas::Schemas;

@@ -1,1 +1,1 @@
-//!
+//! Serving a provider written here, as a process that any Terraform or OpenTofu starts, or in process.

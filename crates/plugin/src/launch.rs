@@ -1,0 +1,164 @@
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use landform_base::child::{self, Child, Spec, Stream};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::ChildStdout;
+use tokio::time::timeout;
+
+use crate::client::Client;
+use crate::handshake::{Handshake, MAGIC_COOKIE};
+use crate::tail::Tail;
+
+/// Handed down from our own environment because a provider cannot reach anything without them. None is a credential.
+const INHERITED: &[&str] = &[
+    "PATH",
+    "LANG",
+    "TZ",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+];
+
+/// A greeting is one line; a binary that prints more without a line break is no provider.
+const GREETING_BYTES: u64 = 16 * 1024;
+
+/// Why a provider's process cannot be had. The message is meant for people.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("{} cannot be started: {source}", binary.display())]
+    Spawn { binary: PathBuf, source: io::Error },
+    #[error("{} is not a provider: {detail}", binary.display())]
+    NotAProvider { binary: PathBuf, detail: String },
+    #[error("{} ended before it was ready ({status}){}", binary.display(), said(stderr))]
+    Ended { binary: PathBuf, status: String, stderr: String },
+    #[error("{} was not ready within {} s{}", binary.display(), timeout.as_secs_f32(), said(stderr))]
+    Timeout { binary: PathBuf, timeout: Duration, stderr: String },
+    #[error("{} is ready but cannot be reached: {detail}", binary.display())]
+    Unreachable { binary: PathBuf, detail: String },
+    /// More would be refused by the machine at a worse moment.
+    #[error("{limit} provider processes are in use already, which is the limit")]
+    TooMany { limit: usize },
+}
+
+fn said(stderr: &str) -> String {
+    if stderr.is_empty() { String::new() } else { format!("; it said: {stderr}") }
+}
+
+/// How to start one provider process.
+#[derive(Debug)]
+pub struct Launch {
+    pub binary: PathBuf,
+    /// For the provider alone, on top of a few variables that are no secrets. Nothing else of ours is handed down.
+    pub environment: BTreeMap<String, String>,
+    pub timeout: Duration,
+    /// Where the process is registered while it lives, see [`landform_base::child::sweep`].
+    pub register: Option<PathBuf>,
+}
+
+impl Launch {
+    pub fn new(binary: impl Into<PathBuf>) -> Launch {
+        Launch { binary: binary.into(), environment: BTreeMap::new(), timeout: Duration::from_secs(60), register: None }
+    }
+
+    pub(crate) async fn start(self) -> Result<Started, StartError> {
+        let spawn = |source| StartError::Spawn { binary: self.binary.clone(), source };
+        // Its mode is 0700, which is what protects the plaintext socket inside.
+        let folder = tempfile::Builder::new().prefix("landform-").tempdir().map_err(spawn)?;
+        let mut environment: BTreeMap<_, _> = [
+            (MAGIC_COOKIE.0.into(), MAGIC_COOKIE.1.into()),
+            ("PLUGIN_PROTOCOL_VERSIONS".into(), "5,6".into()),
+            ("PLUGIN_UNIX_SOCKET_DIR".into(), folder.path().into()),
+            // Files in the home folder are credentials too; who wants them shared names HOME in the environment.
+            ("HOME".into(), folder.path().into()),
+            ("TMPDIR".into(), folder.path().into()),
+        ]
+        .into();
+        environment.extend(self.environment.iter().map(|(name, value)| (name.into(), value.into())));
+        let spec = Spec {
+            environment,
+            inherit: INHERITED.iter().map(Into::into).collect(),
+            stdout: Stream::Piped,
+            stderr: Stream::Piped,
+            register: self.register.clone(),
+            ..Spec::new(&self.binary)
+        };
+        let mut child = child::spawn(spec).await.map_err(spawn)?;
+        let tail = Tail::default();
+        if let Some(stderr) = child.take_stderr() {
+            tokio::spawn(tail.clone().drain(stderr));
+        }
+        let client = match timeout(self.timeout, self.greet(&mut child, &tail)).await {
+            Ok(client) => client?,
+            Err(_) => {
+                let stderr = tail.text();
+                return Err(StartError::Timeout { binary: self.binary, timeout: self.timeout, stderr });
+            }
+        };
+        Ok(Started { client, child, tail, folder })
+    }
+
+    async fn greet(&self, child: &mut Child, tail: &Tail) -> Result<Client, StartError> {
+        let mut stdout = BufReader::new(child.take_stdout().ok_or_else(|| StartError::Spawn {
+            binary: self.binary.clone(),
+            source: io::Error::other("it has no output"),
+        })?);
+        let mut line = Vec::new();
+        let read = (&mut stdout).take(GREETING_BYTES).read_until(b'\n', &mut line).await;
+        if read.is_err() || !line.ends_with(b"\n") && line.len() < GREETING_BYTES as usize {
+            return Err(self.ended(child, tail, &line).await);
+        }
+        let not_a_provider = |detail| StartError::NotAProvider { binary: self.binary.clone(), detail };
+        let handshake = Handshake::parse(&String::from_utf8_lossy(&line)).map_err(not_a_provider)?;
+        tokio::spawn(discard(stdout));
+        Client::connect(handshake.socket, handshake.version, self.timeout)
+            .await
+            .map_err(|error| StartError::Unreachable { binary: self.binary.clone(), detail: error_chain(&error) })
+    }
+
+    /// The output ended without a greeting: wait for the process, to say how it ended.
+    async fn ended(&self, child: &mut Child, tail: &Tail, line: &[u8]) -> StartError {
+        let status = describe(child.wait().await);
+        let mut stderr = tail.text();
+        if stderr.is_empty() {
+            stderr = String::from_utf8_lossy(line).trim().to_owned();
+        }
+        StartError::Ended { binary: self.binary.clone(), status, stderr }
+    }
+}
+
+/// A provider process that has greeted.
+pub(crate) struct Started {
+    pub client: Client,
+    pub child: Child,
+    pub tail: Tail,
+    /// Holds the socket; goes with the process.
+    pub folder: tempfile::TempDir,
+}
+
+/// A provider that prints to its output later on would stop at a full pipe.
+async fn discard(mut stdout: BufReader<ChildStdout>) {
+    let _ = tokio::io::copy(&mut stdout, &mut tokio::io::sink()).await;
+}
+
+pub(crate) fn describe(status: io::Result<ExitStatus>) -> String {
+    status.map_or_else(|error| error.to_string(), |status| status.to_string())
+}
+
+fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
+}

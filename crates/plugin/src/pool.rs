@@ -1,0 +1,178 @@
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use landform_protocol::Provider;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::binary::Binary;
+use crate::launch::{Launch, StartError};
+use crate::process::Process;
+use crate::schemas::Schemas;
+
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Processes handed out at one time. Over it, [`Pool::acquire`] refuses: waiting could be for oneself.
+    pub in_use: usize,
+    /// Blank processes kept ahead of need, one a binary; the least recently wanted makes room. 0 keeps none.
+    pub spares: usize,
+    pub start_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { in_use: 64, spares: 8, start_timeout: Duration::from_secs(60) }
+    }
+}
+
+/// Hands out provider processes, each to one user, each blank, and keeps a spare ahead of need.
+///
+/// A process is never taken back: whoever had it may have configured it.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    limits: Limits,
+    schemas: Arc<Schemas>,
+    register: Option<PathBuf>,
+    in_use: Arc<Semaphore>,
+    /// In the order of last use, the latest last.
+    spares: Mutex<Vec<Spare>>,
+}
+
+#[derive(Debug)]
+struct Spare {
+    binary: Binary,
+    /// None while it is being started.
+    process: Option<Process>,
+}
+
+/// A process of the pool; its place is free again when it is dropped.
+#[derive(Debug)]
+pub struct Lent {
+    process: Process,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Lent {
+    /// See [`Process::retire`].
+    pub async fn retire(self) {
+        self.process.retire().await;
+    }
+}
+
+impl Deref for Lent {
+    type Target = Process;
+
+    fn deref(&self) -> &Process {
+        &self.process
+    }
+}
+
+impl Pool {
+    /// `register`: see [`Launch::register`].
+    pub fn new(limits: Limits, schemas: Schemas, register: Option<PathBuf>) -> Pool {
+        let in_use = Arc::new(Semaphore::new(limits.in_use));
+        let (schemas, spares) = (Arc::new(schemas), Mutex::default());
+        Pool { shared: Arc::new(Shared { limits, schemas, register, in_use, spares }) }
+    }
+
+    /// A blank process, at once if there is a spare. Environment variables are fixed when a process starts and a spare
+    /// has none, so whoever needs some waits for a start.
+    pub async fn acquire(&self, binary: &Binary, environment: &BTreeMap<String, String>) -> Result<Lent, StartError> {
+        let limit = self.shared.limits.in_use;
+        let place = self.shared.in_use.clone().try_acquire_owned().map_err(|_| StartError::TooMany { limit })?;
+        let spare = if environment.is_empty() { self.shared.take(binary) } else { None };
+        let process = match spare {
+            Some(process) => process,
+            None => self.shared.start(binary, environment.clone()).await?,
+        };
+        if environment.is_empty() {
+            self.warm(binary);
+        }
+        Ok(Lent { process, _place: place })
+    }
+
+    /// Sees to it, in the background, that there is a spare of this binary.
+    pub fn warm(&self, binary: &Binary) {
+        if !self.shared.reserve(binary) {
+            return;
+        }
+        let (shared, binary) = (self.shared.clone(), binary.clone());
+        tokio::spawn(async move {
+            let process = shared.start(&binary, BTreeMap::new()).await;
+            if let Ok(process) = &process {
+                // Where the provider insists on this call, it is made now, ahead of need. A failure comes back to
+                // whoever uses the process.
+                let _ = process.schema().await;
+            }
+            if let Err(error) = &process {
+                tracing::warn!(%error, "no spare could be started");
+            }
+            shared.place(&binary, process.ok());
+        });
+    }
+
+    /// Ends all spares.
+    pub fn clear(&self) {
+        self.shared.spares().clear();
+    }
+}
+
+impl Shared {
+    fn spares(&self) -> std::sync::MutexGuard<'_, Vec<Spare>> {
+        self.spares.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn start(&self, binary: &Binary, environment: BTreeMap<String, String>) -> Result<Process, StartError> {
+        let launch = Launch {
+            environment,
+            timeout: self.limits.start_timeout,
+            register: self.register.clone(),
+            ..Launch::new(&binary.path)
+        };
+        Process::start(binary.clone(), launch, self.schemas.clone()).await
+    }
+
+    /// A spare that has died meanwhile is none.
+    fn take(&self, binary: &Binary) -> Option<Process> {
+        let mut spares = self.spares();
+        let at = spares.iter().position(|spare| spare.binary.sha256 == binary.sha256 && spare.process.is_some())?;
+        spares.remove(at).process.filter(Process::is_alive)
+    }
+
+    /// Whether a spare should now be started; if so, its place is taken.
+    fn reserve(&self, binary: &Binary) -> bool {
+        let mut spares = self.spares();
+        if self.limits.spares == 0 {
+            return false;
+        }
+        if let Some(at) = spares.iter().position(|spare| spare.binary.sha256 == binary.sha256) {
+            let spare = spares.remove(at);
+            let good = spare.process.as_ref().is_none_or(Process::is_alive);
+            spares.push(if good { spare } else { Spare { binary: binary.clone(), process: None } });
+            return !good;
+        }
+        while spares.len() >= self.limits.spares {
+            spares.remove(0);
+        }
+        spares.push(Spare { binary: binary.clone(), process: None });
+        true
+    }
+
+    /// The place may have been given away meanwhile; then the process is not needed any more.
+    fn place(&self, binary: &Binary, process: Option<Process>) {
+        let mut spares = self.spares();
+        let at = spares.iter().position(|spare| spare.binary.sha256 == binary.sha256 && spare.process.is_none());
+        match (at, process) {
+            (Some(at), Some(process)) => spares[at].process = Some(process),
+            (Some(at), None) => drop(spares.remove(at)),
+            (None, _) => {}
+        }
+    }
+}
