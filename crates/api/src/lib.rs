@@ -1,1 +1,23 @@
+//! The wire types of Landform's REST interface and a typed client for it, shared by the server and the CLI.
 //!
+//! Promises: what the server sends is what the client reads, because both use these types; numbers keep all their
+//! digits; an error has a stable code and says what to do.
+//! Absent on purpose: how either side works, and TLS, which a proxy in front of the server speaks.
+
+mod client;
+mod deployment;
+mod event;
+mod problem;
+mod run;
+mod template;
+mod tenant;
+mod time;
+
+pub use client::{Client, ClientError, Events, Location, RunFilter, Write};
+pub use deployment::{Accepted, Deployment, DeploymentList, DeploymentSpec, Output, Outputs};
+pub use event::{Event, EventBody, EventList};
+pub use problem::ProblemBody;
+pub use run::{Recovery, Rejection, Run, RunList};
+pub use template::{Template, TemplateList, TemplateVersion};
+pub use tenant::{Tenant, TenantList};
+pub use time::Timestamp;

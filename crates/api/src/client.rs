@@ -1,0 +1,268 @@
+use std::fmt;
+use std::time::Duration;
+
+use eventsource_stream::{EventStreamError, Eventsource};
+use futures::stream::{BoxStream, StreamExt};
+use landform_base::secret::SecretString;
+use landform_domain::{DeploymentName, RunId, TemplateName, TenantName};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use serde::de::DeserializeOwned;
+
+use crate::{
+    Accepted, Deployment, DeploymentList, DeploymentSpec, Event, EventList, Outputs, ProblemBody, Recovery, Rejection,
+    Run, RunList, Template, TemplateList, TemplateVersion, Tenant, TenantList,
+};
+
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// How long an answer may take beyond the time that the server was asked to wait.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// A typed client of the REST interface.
+#[derive(Clone, Debug)]
+pub struct Client {
+    base: String,
+    token: SecretString,
+    http: reqwest::Client,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The server said no, and why.
+    #[error("{0}")]
+    Refused(ProblemBody),
+    #[error("{server} cannot be reached: {reason}")]
+    Unreachable { server: String, reason: String },
+    #[error("the server's answer makes no sense: {0}")]
+    Garbled(String),
+}
+
+/// A deployment of a tenant, as people write it: `tenant/name`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    pub tenant: TenantName,
+    pub deployment: DeploymentName,
+}
+
+impl std::str::FromStr for Location {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Location, String> {
+        let (tenant, deployment) = text.split_once('/').ok_or("expected TENANT/NAME")?;
+        let say = |problem: landform_domain::Problem| problem.message;
+        Ok(Location { tenant: tenant.parse().map_err(say)?, deployment: deployment.parse().map_err(say)? })
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.tenant, self.deployment)
+    }
+}
+
+/// How a deployment is written.
+#[derive(Clone, Debug, Default)]
+pub struct Write {
+    /// How long to wait for the end of the run; without it the answer comes at once.
+    pub wait: Option<Duration>,
+    /// Sent again with the same key, a request has no further effect.
+    pub idempotency_key: Option<String>,
+    /// Refused unless the deployment is still at this generation.
+    pub if_generation: Option<i64>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct RunFilter {
+    pub tenant: Option<TenantName>,
+    pub deployment: Option<DeploymentName>,
+    pub status: Option<String>,
+}
+
+/// A run's events as they happen. It ends when the run has, or when the connection breaks.
+pub type Events = BoxStream<'static, Result<Event, ClientError>>;
+
+impl Client {
+    pub fn new(server: &str, token: SecretString) -> Result<Client, ClientError> {
+        let http = reqwest::Client::builder().connect_timeout(CONNECT).build();
+        let http = http.map_err(|e| ClientError::Garbled(e.to_string()))?;
+        Ok(Client { base: format!("{}/v1", server.trim_end_matches('/')), token, http })
+    }
+
+    pub async fn tenant_put(&self, name: &TenantName) -> Result<Tenant, ClientError> {
+        let request = self.request(Method::PUT, &format!("tenants/{name}"));
+        self.read(request.json(&serde_json::json!({}))).await
+    }
+
+    pub async fn tenant(&self, name: &TenantName) -> Result<Tenant, ClientError> {
+        self.get(&format!("tenants/{name}")).await
+    }
+
+    pub async fn tenants(&self) -> Result<Vec<Tenant>, ClientError> {
+        self.get("tenants").await.map(|list: TenantList| list.tenants)
+    }
+
+    /// `archive` is a gzipped tar file.
+    pub async fn template_push(&self, name: &TemplateName, archive: Vec<u8>) -> Result<TemplateVersion, ClientError> {
+        let request = self.request(Method::PUT, &format!("templates/{name}"));
+        self.read(request.header("content-type", "application/gzip").body(archive)).await
+    }
+
+    pub async fn template(&self, name: &TemplateName) -> Result<Template, ClientError> {
+        self.get(&format!("templates/{name}")).await
+    }
+
+    pub async fn templates(&self) -> Result<Vec<TemplateVersion>, ClientError> {
+        self.get("templates").await.map(|list: TemplateList| list.templates)
+    }
+
+    pub async fn deployment_put(
+        &self,
+        location: &Location,
+        spec: &DeploymentSpec,
+        write: &Write,
+    ) -> Result<Accepted, ClientError> {
+        let request = self.request(Method::PUT, &deployment_path(location)).json(spec);
+        self.write(request, write).await
+    }
+
+    pub async fn deployment_delete(&self, location: &Location, write: &Write) -> Result<Accepted, ClientError> {
+        self.write(self.request(Method::DELETE, &deployment_path(location)), write).await
+    }
+
+    pub async fn deployment(&self, location: &Location) -> Result<Deployment, ClientError> {
+        self.get(&deployment_path(location)).await
+    }
+
+    pub async fn deployments(&self, tenant: &TenantName) -> Result<Vec<Deployment>, ClientError> {
+        self.get(&format!("tenants/{tenant}/deployments")).await.map(|list: DeploymentList| list.deployments)
+    }
+
+    pub async fn outputs(&self, location: &Location, show_sensitive: bool) -> Result<Outputs, ClientError> {
+        let path = format!("{}/outputs?show_sensitive={show_sensitive}", deployment_path(location));
+        self.get(&path).await
+    }
+
+    /// The state in format 4, as any `tofu` reads it.
+    pub async fn state(&self, location: &Location) -> Result<Vec<u8>, ClientError> {
+        let request = self.request(Method::GET, &format!("{}/state", deployment_path(location)));
+        let response = self.send(request.timeout(ANSWER)).await?;
+        response.bytes().await.map(Vec::from).map_err(|e| self.unreachable(&e))
+    }
+
+    pub async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>, ClientError> {
+        let mut query = Vec::new();
+        query.extend(filter.tenant.as_ref().map(|tenant| format!("tenant={tenant}")));
+        query.extend(filter.deployment.as_ref().map(|deployment| format!("deployment={deployment}")));
+        query.extend(filter.status.as_ref().map(|status| format!("status={status}")));
+        self.get(&format!("runs?{}", query.join("&"))).await.map(|list: RunList| list.runs)
+    }
+
+    pub async fn run(&self, id: RunId) -> Result<Run, ClientError> {
+        self.get(&format!("runs/{id}")).await
+    }
+
+    pub async fn events(&self, run: RunId, after: i64) -> Result<Vec<Event>, ClientError> {
+        self.get(&format!("runs/{run}/events?after={after}")).await.map(|list: EventList| list.events)
+    }
+
+    /// The events after one that was seen already (0 for all), as they happen.
+    pub async fn watch(&self, run: RunId, after: i64) -> Result<Events, ClientError> {
+        let request = self.request(Method::GET, &format!("runs/{run}/events"));
+        let request = request.header("accept", "text/event-stream").header("last-event-id", after.to_string());
+        let response = self.send(request).await?;
+        let server = self.base.clone();
+        let events = response.bytes_stream().eventsource().filter_map(move |message| {
+            let event = match message {
+                // What is not an event of the run says that the stream is alive, or that it has come to its end.
+                Ok(message) if message.event != "event" => None,
+                Ok(message) => {
+                    Some(serde_json::from_str(&message.data).map_err(|e| ClientError::Garbled(e.to_string())))
+                }
+                Err(EventStreamError::Transport(e)) => {
+                    Some(Err(ClientError::Unreachable { server: server.clone(), reason: cause(&e) }))
+                }
+                Err(error) => Some(Err(ClientError::Garbled(error.to_string()))),
+            };
+            futures::future::ready(event)
+        });
+        Ok(events.boxed())
+    }
+
+    pub async fn run_approve(&self, id: RunId) -> Result<Run, ClientError> {
+        self.read(self.request(Method::POST, &format!("runs/{id}/approve"))).await
+    }
+
+    pub async fn run_reject(&self, id: RunId, reason: &str) -> Result<Run, ClientError> {
+        let body = Rejection { by: None, reason: reason.to_owned() };
+        self.read(self.request(Method::POST, &format!("runs/{id}/reject")).json(&body)).await
+    }
+
+    pub async fn run_cancel(&self, id: RunId) -> Result<Run, ClientError> {
+        self.read(self.request(Method::POST, &format!("runs/{id}/cancel"))).await
+    }
+
+    pub async fn run_recover(&self, id: RunId, recovery: &Recovery) -> Result<Run, ClientError> {
+        self.read(self.request(Method::POST, &format!("runs/{id}/recover")).json(recovery)).await
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}/{path}", self.base)).bearer_auth(self.token.expose())
+    }
+
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.read(self.request(Method::GET, path)).await
+    }
+
+    async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
+        self.parse(self.send(request.timeout(ANSWER)).await?).await
+    }
+
+    async fn write(&self, mut request: RequestBuilder, write: &Write) -> Result<Accepted, ClientError> {
+        if let Some(wait) = write.wait {
+            request = request.header("prefer", format!("wait={}", wait.as_secs()));
+        }
+        if let Some(key) = &write.idempotency_key {
+            request = request.header("idempotency-key", key);
+        }
+        if let Some(generation) = write.if_generation {
+            request = request.header("if-match", format!("\"{generation}\""));
+        }
+        let response = self.send(request.timeout(write.wait.unwrap_or_default() + ANSWER)).await?;
+        self.parse(response).await
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response, ClientError> {
+        let response = request.send().await.map_err(|e| self.unreachable(&e))?;
+        let status = response.status();
+        if status.is_success() { Ok(response) } else { Err(self.refused(status, response).await) }
+    }
+
+    async fn parse<T: DeserializeOwned>(&self, response: Response) -> Result<T, ClientError> {
+        let bytes = response.bytes().await.map_err(|e| self.unreachable(&e))?;
+        serde_json::from_slice(&bytes).map_err(|e| ClientError::Garbled(e.to_string()))
+    }
+
+    async fn refused(&self, status: StatusCode, response: Response) -> ClientError {
+        match self.parse(response).await {
+            Ok(problem) => ClientError::Refused(problem),
+            Err(_) => ClientError::Garbled(format!("{status} without a reason; is {} a Landform server?", self.base)),
+        }
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> ClientError {
+        ClientError::Unreachable { server: self.base.clone(), reason: cause(error) }
+    }
+}
+
+fn deployment_path(location: &Location) -> String {
+    format!("tenants/{}/deployments/{}", location.tenant, location.deployment)
+}
+
+/// The innermost reason: the outer ones repeat the URL.
+fn cause(error: &dyn std::error::Error) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}

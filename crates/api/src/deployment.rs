@@ -1,0 +1,76 @@
+use std::collections::BTreeMap;
+
+use landform_domain::{DeploymentName, EngineChoice, RunId, TemplateName, TenantName};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Run, Timestamp};
+
+/// What a deployment is to be: the body of a `PUT`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeploymentSpec {
+    pub template: TemplateName,
+    /// The newest one if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template_version: Option<i64>,
+    /// Values for the template's variables. They are data: nothing in them is read as a template.
+    #[serde(default)]
+    pub inputs: BTreeMap<String, Value>,
+    /// Names of inputs that are shown masked from now on. One that is left out of `inputs` keeps its value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sensitive: Vec<String>,
+    #[serde(default)]
+    pub engine: EngineChoice,
+    #[serde(default)]
+    pub requires_approval: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Deployment {
+    pub tenant: TenantName,
+    pub name: DeploymentName,
+    pub template: TemplateName,
+    pub template_version: i64,
+    /// Sensitive ones are masked.
+    pub inputs: BTreeMap<String, Value>,
+    pub engine: EngineChoice,
+    pub requires_approval: bool,
+    /// The number of the desired state; also the ETag.
+    pub generation: i64,
+    /// The newest generation that was applied completely.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied_generation: Option<i64>,
+    /// Its end was asked for.
+    pub destroying: bool,
+    pub run: RunId,
+    /// The status of that run.
+    pub status: String,
+    pub updated_at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeploymentList {
+    pub deployments: Vec<Deployment>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Output {
+    pub value: Value,
+    #[serde(rename = "type")]
+    pub ty: Value,
+    /// The value is masked unless it was asked for.
+    #[serde(default)]
+    pub sensitive: bool,
+}
+
+pub type Outputs = BTreeMap<String, Output>;
+
+/// The answer to a write: committed, and this run carries it out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Accepted {
+    pub run: Run,
+    /// There only if the caller waited and the run succeeded in time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<Outputs>,
+}

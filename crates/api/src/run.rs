@@ -1,0 +1,76 @@
+use std::collections::BTreeMap;
+
+use landform_domain::recovery::{Answer, Doubt};
+use landform_domain::run::{Kind, PlanSummary};
+use landform_domain::{DeploymentName, EngineName, RunId, TenantName};
+use serde::{Deserialize, Serialize};
+
+use crate::{ProblemBody, Timestamp};
+
+/// One change that brings a deployment to a generation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    pub id: RunId,
+    pub tenant: TenantName,
+    pub deployment: DeploymentName,
+    pub kind: Kind,
+    pub generation: i64,
+    /// One word, such as `queued` or `succeeded`; the fields below say more where there is more.
+    pub status: String,
+    /// The status will not change any more.
+    pub finished: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineName>,
+    pub requires_approval: bool,
+    pub cancel_requested: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanSummary>,
+    /// When a plan that awaits approval is given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// Objects that may exist although no state has them; `recover` answers for each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<Doubt>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<ProblemBody>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<RunId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejected: Option<Rejection>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl Run {
+    pub fn succeeded(&self) -> bool {
+        matches!(self.status.as_str(), "succeeded" | "unchanged")
+    }
+
+    /// It goes on only after somebody has done something.
+    pub fn waits_for_a_person(&self) -> bool {
+        matches!(self.status.as_str(), "awaiting_approval" | "needs_recovery")
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunList {
+    /// The newest first.
+    pub runs: Vec<Run>,
+}
+
+/// Why a plan is not wanted; also the body of `reject`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rejection {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    #[serde(default)]
+    pub reason: String,
+}
+
+/// The body of `recover`: an answer for each object in doubt, by its address.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recovery {
+    pub answers: BTreeMap<String, Answer>,
+}
