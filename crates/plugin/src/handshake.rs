@@ -2,10 +2,6 @@ use std::path::PathBuf;
 
 use landform_protocol::wire::Version;
 
-/// By this a provider knows that it was started as one, and not by a person.
-pub const MAGIC_COOKIE: (&str, &str) =
-    ("TF_PLUGIN_MAGIC_COOKIE", "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2");
-
 /// The one line that a provider prints when it is ready: `1|<protocol>|unix|<socket>|grpc|...`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Handshake {

@@ -5,12 +5,13 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use landform_base::child::{self, Child, Spec, Stream};
+use landform_protocol::wire::MAGIC_COOKIE;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::ChildStdout;
 use tokio::time::timeout;
 
 use crate::client::Client;
-use crate::handshake::{Handshake, MAGIC_COOKIE};
+use crate::handshake::Handshake;
 use crate::tail::Tail;
 
 /// Handed down from our own environment because a provider cannot reach anything without them. None is a credential.

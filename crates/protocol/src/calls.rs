@@ -10,6 +10,17 @@ pub struct Diagnostic {
     pub attribute: Option<Path>,
 }
 
+impl Diagnostic {
+    pub fn error(summary: impl Into<String>, detail: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Error, summary: summary.into(), detail: detail.into(), attribute: None }
+    }
+
+    /// The same, about one attribute.
+    pub fn at(self, attribute: &str) -> Diagnostic {
+        Diagnostic { attribute: Some(vec![Step::Attribute(attribute.into())]), ..self }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     Error,

@@ -14,6 +14,10 @@ pub use raw::RawCodec;
 pub use schema::{schema_from_wire, schema_to_wire};
 pub use value::{Types, WireError, from_dynamic, to_dynamic};
 
+/// By this environment variable a provider knows that it was started as one, and not by a person.
+pub const MAGIC_COOKIE: (&str, &str) =
+    ("TF_PLUGIN_MAGIC_COOKIE", "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2");
+
 /// Messages may be this large in either direction; the largest schemas known have several megabytes.
 pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
 

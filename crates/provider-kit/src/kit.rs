@@ -1,0 +1,191 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use landform_cty::Value;
+use landform_protocol::*;
+use tokio::sync::OnceCell;
+
+use crate::resource::{Failure, Resource};
+
+/// A provider's types of resources by name.
+pub type Resources<C> = Vec<(&'static str, Box<dyn Resource<C>>)>;
+
+/// A provider: its own configuration, and its resources.
+#[async_trait]
+pub trait Definition: Send + Sync + 'static {
+    /// What the configuration is made into, and what the resources work with.
+    type Client: Send + Sync + 'static;
+
+    fn schema(&self) -> Schema;
+
+    fn resources(&self) -> Resources<Self::Client>;
+
+    async fn configure(&self, config: &Value) -> Result<Self::Client, Failure>;
+}
+
+/// Makes a [`Provider`] of a [`Definition`], with one configuration for life.
+pub struct Kit<D: Definition> {
+    definition: D,
+    resources: BTreeMap<&'static str, Box<dyn Resource<D::Client>>>,
+    schema: Arc<ProviderSchema>,
+    client: OnceCell<D::Client>,
+}
+
+impl<D: Definition> Kit<D> {
+    pub fn new(definition: D) -> Kit<D> {
+        let resources: BTreeMap<_, _> = definition.resources().into_iter().collect();
+        let schema = ProviderSchema {
+            provider: definition.schema(),
+            resources: resources.iter().map(|(name, resource)| ((*name).to_owned(), resource.schema())).collect(),
+            data_sources: BTreeMap::new(),
+            capabilities: ServerCapabilities {
+                plan_destroy: false,
+                get_provider_schema_optional: true,
+                move_resource_state: false,
+            },
+        };
+        Kit { definition, resources, schema: Arc::new(schema), client: OnceCell::new() }
+    }
+
+    fn resource(&self, name: &str) -> Result<&dyn Resource<D::Client>, Failure> {
+        let unknown = || Diagnostic::error("Unknown resource type", format!("This provider has no {name:?}.")).into();
+        self.resources.get(name).map(Box::as_ref).ok_or_else(unknown)
+    }
+
+    fn client(&self) -> Result<&D::Client, Failure> {
+        let early = || Diagnostic::error("Provider not configured", "Configure must come before this call.").into();
+        self.client.get().ok_or_else(early)
+    }
+
+    fn null(&self, name: &str) -> Value {
+        Value::null(self.schema.resources.get(name).map_or(landform_cty::Type::Dynamic, |s| s.block.implied_type()))
+    }
+
+    async fn plan(&self, call: &PlanResourceChange) -> Result<(Value, Vec<Path>), Failure> {
+        let resource = self.resource(&call.type_name)?;
+        if call.proposed.is_null() {
+            return Ok((call.proposed.clone(), Vec::new()));
+        }
+        let planned = resource.plan(&call.prior, call.proposed.clone(), &call.config).await?;
+        let replaced = |name: &&&str| !call.prior.is_null() && call.prior.get(name) != planned.get(name);
+        let paths =
+            resource.replace_on().iter().filter(replaced).map(|name| vec![Step::Attribute((*name).into())]).collect();
+        Ok((planned, paths))
+    }
+
+    async fn apply(&self, call: ApplyResourceChange) -> Result<Value, Failure> {
+        let (resource, client) = (self.resource(&call.type_name)?, self.client()?);
+        if call.prior.is_null() {
+            resource.create(client, call.planned).await
+        } else if call.planned.is_null() {
+            resource.delete(client, call.prior).await.map(|()| call.planned)
+        } else {
+            resource.update(client, call.prior, call.planned).await
+        }
+    }
+
+    async fn import(&self, call: &ImportResourceState) -> Result<Value, Failure> {
+        let imported = self.resource(&call.type_name)?.import(self.client()?, &call.id).await?;
+        imported.ok_or_else(|| {
+            let detail = format!("There is no {} with the id {:?}.", call.type_name, call.id);
+            Diagnostic::error("Cannot import a non-existent object", detail).into()
+        })
+    }
+
+    fn upgrade(&self, call: &UpgradeResourceState) -> Result<Value, Failure> {
+        let name = &call.type_name;
+        let failed = |detail: String| Failure::from(Diagnostic::error("The stored object cannot be read", detail));
+        let schema = self.schema.resources.get(name).ok_or_else(|| failed(format!("There is no {name:?}.")))?;
+        if call.version != schema.version {
+            return Err(failed(format!("It has schema version {}, not {}.", call.version, schema.version)));
+        }
+        let json = serde_json::from_slice(&call.attributes_json).map_err(|error| failed(error.to_string()))?;
+        Value::from_json(&json, &schema.block.implied_type()).map_err(|error| failed(error.to_string()))
+    }
+}
+
+#[async_trait]
+impl<D: Definition> Provider for Kit<D> {
+    async fn schema(&self) -> Result<Arc<ProviderSchema>, CallError> {
+        Ok(self.schema.clone())
+    }
+
+    async fn validate_provider_config(&self, config: Value) -> Result<(Value, Diagnostics), CallError> {
+        Ok((config, Vec::new()))
+    }
+
+    async fn validate_resource_config(&self, call: ValidateResourceConfig) -> Result<Diagnostics, CallError> {
+        match self.resource(&call.type_name) {
+            Ok(resource) => Ok(resource.validate(&call.config).await),
+            Err(failure) => Ok(failure.diagnostics),
+        }
+    }
+
+    async fn validate_data_config(&self, _: ValidateResourceConfig) -> Result<Diagnostics, CallError> {
+        Err(CallError::Unsupported { call: "ValidateDataResourceConfig" })
+    }
+
+    async fn configure(&self, call: Configure) -> Result<Diagnostics, CallError> {
+        if self.client.initialized() {
+            let detail = "A provider keeps its configuration for life.";
+            return Ok(vec![Diagnostic::error("Provider already configured", detail)]);
+        }
+        let made = self.client.get_or_try_init(|| self.definition.configure(&call.config)).await;
+        Ok(made.err().map(|failure| failure.diagnostics).unwrap_or_default())
+    }
+
+    async fn upgrade_resource_state(&self, call: UpgradeResourceState) -> Result<(Value, Diagnostics), CallError> {
+        Ok(match self.upgrade(&call) {
+            Ok(state) => (state, Vec::new()),
+            Err(failure) => (self.null(&call.type_name), failure.diagnostics),
+        })
+    }
+
+    async fn read_resource(&self, call: ReadResource) -> Result<ReadAnswer, CallError> {
+        let ReadResource { type_name, current, private } = call;
+        let read = async { self.resource(&type_name)?.read(self.client()?, current.clone()).await };
+        let (new_state, diagnostics) = match read.await {
+            Ok(state) => (state.unwrap_or_else(|| self.null(&type_name)), Vec::new()),
+            Err(failure) => (failure.state.map_or(current, |state| *state), failure.diagnostics),
+        };
+        Ok(ReadAnswer { new_state, private, diagnostics })
+    }
+
+    async fn plan_resource_change(&self, call: PlanResourceChange) -> Result<PlanAnswer, CallError> {
+        let (planned, requires_replace, diagnostics) = match self.plan(&call).await {
+            Ok((planned, paths)) => (planned, paths, Vec::new()),
+            Err(failure) => (call.prior, Vec::new(), failure.diagnostics),
+        };
+        let planned_private = call.prior_private;
+        Ok(PlanAnswer { planned, requires_replace, planned_private, legacy_type_system: false, diagnostics })
+    }
+
+    async fn apply_resource_change(&self, call: ApplyResourceChange) -> Result<ApplyAnswer, CallError> {
+        let (prior, private) = (call.prior.clone(), call.planned_private.clone());
+        let (new_state, diagnostics) = match self.apply(call).await {
+            Ok(state) => (state, Vec::new()),
+            // Without other news, what was there before is there still.
+            Err(failure) => (failure.state.map_or(prior, |state| *state), failure.diagnostics),
+        };
+        Ok(ApplyAnswer { new_state, private, legacy_type_system: false, diagnostics })
+    }
+
+    async fn import_resource_state(
+        &self,
+        call: ImportResourceState,
+    ) -> Result<(Vec<ImportedResource>, Diagnostics), CallError> {
+        Ok(match self.import(&call).await {
+            Ok(state) => (vec![ImportedResource { type_name: call.type_name, state, private: Vec::new() }], Vec::new()),
+            Err(failure) => (Vec::new(), failure.diagnostics),
+        })
+    }
+
+    async fn read_data_source(&self, _: ReadDataSource) -> Result<(Value, Diagnostics), CallError> {
+        Err(CallError::Unsupported { call: "ReadDataSource" })
+    }
+
+    async fn stop(&self) -> Result<(), CallError> {
+        Ok(())
+    }
+}
