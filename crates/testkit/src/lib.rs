@@ -4,5 +4,8 @@
 //! how to get it. Absent on purpose: fetching parts (that is `cargo xtask parts`).
 
 pub mod landform;
+pub mod ledger;
 pub mod parts;
 pub mod postgres;
+pub mod programs;
+pub mod tofu;

@@ -1,0 +1,127 @@
+//! The provider of the kill tests. Creating always makes a new object with a random id, and nothing can be looked up
+//! by name: whoever creates twice has two objects, and the ledger shows it.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use landform_cty::{Number, Type, Value};
+use landform_protocol::wire::Version;
+use landform_protocol::{Diagnostic, Schema};
+use landform_provider_kit::{Definition, Failure, Kit, Resource, Resources, block, number, run, string};
+use landform_testkit::ledger::{self, Object, Operation};
+
+fn main() -> ExitCode {
+    run(Version::V6, Kit::new(Provider))
+}
+
+struct Provider;
+
+#[async_trait]
+impl Definition for Provider {
+    type Client = PathBuf;
+
+    fn schema(&self) -> Schema {
+        block([("ledger", string().required().describe("The absolute path of the ledger, a file."))])
+    }
+
+    fn resources(&self) -> Resources<PathBuf> {
+        vec![("ledger_object", Box::new(LedgerObject))]
+    }
+
+    async fn configure(&self, config: &Value) -> Result<PathBuf, Failure> {
+        match config.get("ledger").and_then(Value::as_str).map(PathBuf::from) {
+            Some(path) if path.is_absolute() => Ok(path),
+            _ => Err(Diagnostic::error("The ledger must be an absolute path", "").at("ledger").into()),
+        }
+    }
+}
+
+struct LedgerObject;
+
+#[async_trait]
+impl Resource<PathBuf> for LedgerObject {
+    fn schema(&self) -> Schema {
+        block([
+            ("id", string().computed()),
+            ("name", string().required()),
+            ("size", number().optional()),
+            ("kind", string().optional().describe("Cannot be changed on an existing object.")),
+            ("delay_ms", number().optional().describe("Half before the ledger is written, half after.")),
+        ])
+    }
+
+    fn replace_on(&self) -> &'static [&'static str] {
+        &["kind"]
+    }
+
+    async fn read(&self, ledger: &PathBuf, state: Value) -> Result<Option<Value>, Failure> {
+        let object = find(ledger, &text(&state, "id").unwrap_or_default())?;
+        let delay = state.get("delay_ms").cloned();
+        Ok(object.map(|object| value(object, delay)))
+    }
+
+    async fn create(&self, ledger: &PathBuf, planned: Value) -> Result<Value, Failure> {
+        let object = Object { id: format!("{:032x}", rand::random::<u128>()), ..object(&planned) };
+        write(ledger, &planned, Operation::Create(object.clone())).await?;
+        Ok(value(object, planned.get("delay_ms").cloned()))
+    }
+
+    async fn update(&self, ledger: &PathBuf, _: Value, planned: Value) -> Result<Value, Failure> {
+        write(ledger, &planned, Operation::Update(object(&planned))).await?;
+        Ok(planned)
+    }
+
+    async fn delete(&self, ledger: &PathBuf, state: Value) -> Result<(), Failure> {
+        let id = text(&state, "id").unwrap_or_default();
+        if find(ledger, &id)?.is_none() {
+            return Ok(());
+        }
+        write(ledger, &state, Operation::Delete(id)).await
+    }
+
+    async fn import(&self, ledger: &PathBuf, id: &str) -> Result<Option<Value>, Failure> {
+        Ok(find(ledger, id)?.map(|object| value(object, None)))
+    }
+}
+
+fn text(value: &Value, name: &str) -> Option<String> {
+    value.get(name).and_then(Value::as_str).map(str::to_owned)
+}
+
+fn object(value: &Value) -> Object {
+    Object {
+        id: text(value, "id").unwrap_or_default(),
+        name: text(value, "name").unwrap_or_default(),
+        size: value.get("size").and_then(Value::as_number).map(Number::to_string),
+        kind: text(value, "kind"),
+    }
+}
+
+fn value(object: Object, delay_ms: Option<Value>) -> Value {
+    let optional = |text: Option<String>| text.map_or(Value::null(Type::String), Value::string);
+    let size = object.size.and_then(|size| Number::parse(&size).ok());
+    Value::object([
+        ("id", Value::string(object.id)),
+        ("name", Value::string(object.name)),
+        ("size", size.map_or(Value::null(Type::Number), Value::number)),
+        ("kind", optional(object.kind)),
+        ("delay_ms", delay_ms.unwrap_or(Value::null(Type::Number))),
+    ])
+}
+
+fn find(path: &Path, id: &str) -> Result<Option<Object>, Failure> {
+    let ledger = ledger::read(path).map_err(|error| Diagnostic::error("Cannot read the ledger", error.to_string()))?;
+    Ok(ledger.objects.get(id).cloned())
+}
+
+async fn write(path: &Path, object: &Value, operation: Operation) -> Result<(), Failure> {
+    let delay = object.get("delay_ms").and_then(Value::as_number).and_then(Number::to_usize);
+    let half = Duration::from_millis(delay.unwrap_or(0) as u64) / 2;
+    tokio::time::sleep(half).await;
+    ledger::append(path, &operation)
+        .map_err(|error| Diagnostic::error("Cannot write the ledger", error.to_string()))?;
+    tokio::time::sleep(half).await;
+    Ok(())
+}
