@@ -1,1 +1,33 @@
+//! The configuration language: a folder of `.tf` files becomes a [`Module`], its expressions become values.
 //!
+//! Promises: what is evaluated here evaluates to what OpenTofu would make of it, with unknown values and marks; what
+//! is outside of this subset is reported with its place when the module is loaded ([`Module::unsupported`]) and never
+//! guessed at; evaluation stays within a [`Budget`], because it happens in a process that serves everybody.
+//! Absent on purpose: providers, state and the order of things. A block is decoded against a [`BodySpec`] that the
+//! caller makes, and a reference is resolved by the caller's [`Scope`].
+
+mod body;
+mod budget;
+mod diagnostics;
+mod eval;
+mod functions;
+mod load;
+mod module;
+mod reference;
+mod scope;
+mod source;
+mod types;
+mod variables;
+
+pub use body::{AttributeSpec, BlockSpec, BodySpec, Nesting, decode_body};
+pub use budget::Budget;
+pub use diagnostics::{Cause, Diagnostic, Diagnostics, SourceRange};
+pub use eval::evaluate;
+pub use load::load;
+pub use module::{
+    Ignored, Local, Module, Output, ProviderConfig, RequiredProvider, Resource, Unsupported, Validation, Variable,
+};
+pub use reference::{PathKind, Reference, body_references, references};
+pub use scope::{NoReferences, Scope};
+pub use source::{Body, Expr};
+pub use variables::{InputSource, Inputs, VariableFlag, check_validations, collect_inputs, variable_value};

@@ -1,0 +1,241 @@
+use std::collections::BTreeMap;
+
+use hcl_edit::structure::{Block, Structure};
+use landform_cty::{Type, Value};
+
+use crate::{Body, Budget, Diagnostic, Diagnostics, Expr, Scope, evaluate};
+
+/// What may stand in a block.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BodySpec {
+    pub attributes: BTreeMap<String, AttributeSpec>,
+    pub blocks: BTreeMap<String, BlockSpec>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttributeSpec {
+    /// The value is converted to this type; optional attributes of objects may be left out.
+    pub ty: Type,
+    pub required: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockSpec {
+    pub nesting: Nesting,
+    pub body: BodySpec,
+    /// For lists and sets; for a single block 1 means that it must be there.
+    pub min_items: u64,
+    /// For lists and sets; 0 is no limit.
+    pub max_items: u64,
+}
+
+/// What the blocks of one name become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nesting {
+    /// One object, or null without a block.
+    Single,
+    /// One object, whose attributes are null without a block.
+    Group,
+    List,
+    Set,
+    /// A map by the block's label.
+    Map,
+}
+
+impl BodySpec {
+    /// The type of the value that a body is decoded to.
+    pub fn implied_type(&self) -> Type {
+        let attributes = self.attributes.iter().map(|(name, spec)| (name.clone(), spec.ty.without_optional()));
+        let blocks = self.blocks.iter().map(|(name, spec)| {
+            let body = spec.body.implied_type();
+            let ty = match spec.nesting {
+                Nesting::Single | Nesting::Group => body,
+                // Blocks whose types may differ only fit into a structure, which has a type for each.
+                _ if body.has_dynamic() && spec.nesting != Nesting::Set => Type::Dynamic,
+                Nesting::List => Type::list(body),
+                Nesting::Set => Type::set(body),
+                Nesting::Map => Type::map(body),
+            };
+            (name.clone(), ty)
+        });
+        Type::object(attributes.chain(blocks))
+    }
+}
+
+/// Evaluates a block's body. Every attribute of the spec is in the resulting object; what was left out is null.
+/// All that is wrong with the body is reported, not only the first.
+pub fn decode_body(body: &Body, spec: &BodySpec, scope: &dyn Scope, budget: &mut Budget) -> Result<Value, Diagnostics> {
+    let mut decoder = Decoder { scope, budget, found: Vec::new() };
+    let value = decoder.decode(body, spec);
+    Diagnostics::check(decoder.found)?;
+    Ok(value)
+}
+
+struct Decoder<'a> {
+    scope: &'a dyn Scope,
+    budget: &'a mut Budget,
+    found: Vec<Diagnostic>,
+}
+
+impl Decoder<'_> {
+    fn decode(&mut self, body: &Body, spec: &BodySpec) -> Value {
+        self.check_names(body, spec);
+        let mut object = BTreeMap::new();
+        for (name, attribute) in &spec.attributes {
+            let value = match body.node.get_attribute(name) {
+                Some(given) => self.decode_attribute(name, attribute, &body.expr(&given.value)),
+                None => {
+                    if attribute.required {
+                        let detail = format!("The argument {name:?} is required, but no definition was found.");
+                        self.found.push(Diagnostic::new("Missing required argument", detail).at(body.range()));
+                    }
+                    Value::null(attribute.ty.clone())
+                }
+            };
+            object.insert(name.clone(), value);
+        }
+        for (name, block) in &spec.blocks {
+            let given: Vec<&Block> = body.node.get_blocks(name).collect();
+            object.insert(name.clone(), self.decode_blocks(name, block, body, &given));
+        }
+        Value::object(object)
+    }
+
+    fn decode_attribute(&mut self, name: &str, spec: &AttributeSpec, expr: &Expr) -> Value {
+        let value = match evaluate(expr, self.scope, self.budget) {
+            Ok(value) => value,
+            Err(diagnostics) => {
+                self.found.extend(diagnostics);
+                return Value::unknown(spec.ty.clone());
+            }
+        };
+        value.convert(&spec.ty).unwrap_or_else(|error| {
+            let detail = format!("Inappropriate value for attribute {name:?}: {error}.");
+            self.found.push(Diagnostic::new("Incorrect attribute value type", detail).at(expr.range()));
+            Value::unknown(spec.ty.clone())
+        })
+    }
+
+    fn decode_blocks(&mut self, name: &str, spec: &BlockSpec, outer: &Body, given: &[&Block]) -> Value {
+        self.check_count(name, spec, outer, given);
+        let inner = |block: &Block| Body { node: block.body.clone(), source: outer.source.clone() };
+        let ty = spec.body.implied_type();
+        match spec.nesting {
+            Nesting::Single | Nesting::Group => match given.first() {
+                Some(block) => self.decode(&inner(block), &spec.body),
+                None if spec.nesting == Nesting::Single => Value::null(ty),
+                None => empty(&spec.body),
+            },
+            Nesting::List => {
+                let elements: Vec<Value> = given.iter().map(|block| self.decode(&inner(block), &spec.body)).collect();
+                if ty.has_dynamic() { Value::tuple(elements) } else { Value::list(ty, elements) }
+            }
+            Nesting::Set => {
+                let elements = given.iter().map(|block| self.decode(&inner(block), &spec.body)).collect();
+                Value::set(ty, elements)
+            }
+            Nesting::Map => {
+                let mut elements = BTreeMap::new();
+                for block in given {
+                    let value = self.decode(&inner(block), &spec.body);
+                    let Some(label) = block.labels.first() else { continue };
+                    if elements.insert(label.as_str().to_owned(), value).is_some() {
+                        let detail =
+                            format!("A block of type {name:?} with the label {:?} was given twice.", label.as_str());
+                        self.found.push(Diagnostic::new("Duplicate block", detail).at(outer.place(*block)));
+                    }
+                }
+                if ty.has_dynamic() { Value::object(elements) } else { Value::map(ty, elements) }
+            }
+        }
+    }
+
+    fn check_count(&mut self, name: &str, spec: &BlockSpec, outer: &Body, given: &[&Block]) {
+        let count = given.len() as u64;
+        let max = match spec.nesting {
+            Nesting::Single | Nesting::Group => 1,
+            Nesting::Map => 0,
+            Nesting::List | Nesting::Set => spec.max_items,
+        };
+        if count < spec.min_items {
+            let detail = format!("At least {} {name:?} blocks are required.", spec.min_items);
+            self.found.push(Diagnostic::new(format!("Insufficient {name} blocks"), detail).at(outer.range()));
+        }
+        if max > 0 && count > max {
+            let detail = format!("No more than {max} {name:?} blocks are allowed.");
+            let place = outer.place(given[max as usize]);
+            self.found.push(Diagnostic::new(format!("Too many {name} blocks"), detail).at(place));
+        }
+        let labels = usize::from(spec.nesting == Nesting::Map);
+        for block in given.iter().filter(|block| block.labels.len() != labels) {
+            let detail = format!("A block of type {name:?} has {labels} label(s).");
+            self.found.push(Diagnostic::new("Wrong number of block labels", detail).at(outer.place(*block)));
+        }
+    }
+
+    fn check_names(&mut self, body: &Body, spec: &BodySpec) {
+        for structure in &body.node {
+            let diagnostic = match structure {
+                Structure::Attribute(attribute) => {
+                    let name = attribute.key.as_str();
+                    if spec.attributes.contains_key(name) {
+                        continue;
+                    }
+                    let hint = if spec.blocks.contains_key(name) {
+                        format!(" Did you mean to define a block of type {name:?}?")
+                    } else {
+                        String::new()
+                    };
+                    let detail = format!("An argument named {name:?} is not expected here.{hint}");
+                    Diagnostic::new("Unsupported argument", detail).at(body.place(attribute))
+                }
+                Structure::Block(block) => {
+                    let name = block.ident.as_str();
+                    if spec.blocks.contains_key(name) {
+                        continue;
+                    }
+                    let attribute = spec.attributes.get(name);
+                    let place = body.place(block);
+                    // Old providers let such attributes be written as blocks.
+                    if attribute.and_then(|spec| spec.ty.element()).is_some_and(|ty| matches!(ty, Type::Object { .. }))
+                    {
+                        self.found.push(Diagnostic::unsupported(format!("attribute {name} as blocks")).at(place));
+                        continue;
+                    }
+                    let hint = if attribute.is_some() {
+                        format!(
+                            " Did you mean to define argument {name:?}? If so, use the equals sign to assign it a value."
+                        )
+                    } else {
+                        String::new()
+                    };
+                    let detail = format!("Blocks of type {name:?} are not expected here.{hint}");
+                    Diagnostic::new("Unsupported block type", detail).at(place)
+                }
+            };
+            self.found.push(diagnostic);
+        }
+    }
+}
+
+/// A body without anything in it.
+fn empty(spec: &BodySpec) -> Value {
+    let attributes = spec.attributes.iter().map(|(name, spec)| (name.clone(), Value::null(spec.ty.clone())));
+    let blocks = spec.blocks.iter().map(|(name, spec)| {
+        let ty = spec.body.implied_type();
+        let value = match spec.nesting {
+            Nesting::Single => Value::null(ty),
+            Nesting::Group => empty(&spec.body),
+            Nesting::List if ty.has_dynamic() => Value::tuple(Vec::new()),
+            Nesting::List => Value::list(ty, Vec::new()),
+            Nesting::Set => Value::set(ty, Vec::new()),
+            Nesting::Map if ty.has_dynamic() => Value::object::<String>([]),
+            Nesting::Map => Value::map::<String>(ty, []),
+        };
+        (name.clone(), value)
+    });
+    Value::object(attributes.chain(blocks))
+}
+
+#[cfg(test)]
+mod tests;

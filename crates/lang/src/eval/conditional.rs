@@ -1,0 +1,147 @@
+use hcl_edit::expr::{Conditional, Expression};
+use landform_cty::{Data, Number, Refinement, Safety, Type, Unified, Value, unify};
+
+use super::Evaluator;
+use crate::{Cause, Diagnostic, Diagnostics};
+
+impl Evaluator<'_> {
+    /// Both results are evaluated, since the type of the whole depends on both; what is wrong with the one that is not
+    /// chosen does not matter.
+    pub(super) fn eval_conditional(&mut self, conditional: &Conditional) -> Result<Value, Diagnostics> {
+        let (true_value, true_failure) = self.eval_branch(&conditional.true_expr)?;
+        let (false_value, false_failure) = self.eval_branch(&conditional.false_expr)?;
+        let untyped_null = |value: &Value| value.is_null() && value.ty == Type::Dynamic && value.marks.is_empty();
+        let unified = if untyped_null(&true_value) {
+            Some(Unified::Common(false_value.ty.clone()))
+        } else if untyped_null(&false_value) {
+            Some(Unified::Common(true_value.ty.clone()))
+        } else if true_value.ty == Type::Dynamic || false_value.ty == Type::Dynamic {
+            Some(Unified::Common(Type::Dynamic))
+        } else {
+            unify(&[true_value.ty.clone(), false_value.ty.clone()], Safety::Unsafe)
+        };
+        let Some(unified) = unified else {
+            let detail = format!(
+                "The true and false result expressions must have consistent types. The 'true' value is {}, but the \
+                 'false' value is {}.",
+                true_value.ty.friendly_name(),
+                false_value.ty.friendly_name()
+            );
+            return Err(Diagnostic::new("Inconsistent conditional result types", detail)
+                .at(self.range(&conditional.true_expr))
+                .into());
+        };
+        let condition = self.eval(&conditional.cond_expr)?;
+        let range = self.range(&conditional.cond_expr);
+        if condition.is_null() {
+            let detail = "The condition value is null. Conditions must either be true or false.";
+            return Err(Diagnostic::new("Null condition", detail).at(range).into());
+        }
+        let (condition, mut marks) = condition.unmark();
+        let (true_value, true_marks) = true_value.unmark();
+        let (false_value, false_marks) = false_value.unmark();
+        marks.extend(true_marks);
+        marks.extend(false_marks);
+        if !condition.is_known() {
+            return Ok(undecided(&true_value, &false_value, unified.into_type()).with_marks(&marks));
+        }
+        let condition = condition.convert(&Type::Bool).map_err(|_| {
+            Diagnostic::new("Incorrect condition type", "The condition expression must be of type bool.").at(range)
+        })?;
+        let (chosen, failure, name, place) = if condition.as_bool() == Some(true) {
+            (true_value, true_failure, "true", &conditional.true_expr)
+        } else {
+            (false_value, false_failure, "false", &conditional.false_expr)
+        };
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        let converted = chosen.convert_unified(&unified).map_err(|error| {
+            let detail = format!("The {name} result value has the wrong type: {error}.");
+            Diagnostic::new("Inconsistent conditional result types", detail).at(self.range(place))
+        })?;
+        Ok(converted.with_marks(&marks))
+    }
+
+    /// A branch that fails still has a type, as far as HCL can tell one.
+    fn eval_branch(&mut self, expr: &Expression) -> Result<(Value, Option<Diagnostics>), Diagnostics> {
+        match self.eval(expr) {
+            Ok(value) => Ok((value, None)),
+            Err(failure) if failure.0.iter().any(|diagnostic| diagnostic.cause != Cause::Invalid) => Err(failure),
+            Err(failure) => Ok((Value::unknown(type_of_failed(expr)), Some(failure))),
+        }
+    }
+}
+
+fn type_of_failed(expr: &Expression) -> Type {
+    use hcl_edit::expr::{BinaryOperator, UnaryOperator};
+    match expr {
+        Expression::Parenthesis(inner) => type_of_failed(inner.inner()),
+        Expression::UnaryOp(operation) => match operation.operator.value() {
+            UnaryOperator::Neg => Type::Number,
+            UnaryOperator::Not => Type::Bool,
+        },
+        Expression::BinaryOp(operation) => match operation.operator.value() {
+            BinaryOperator::Plus
+            | BinaryOperator::Minus
+            | BinaryOperator::Mul
+            | BinaryOperator::Div
+            | BinaryOperator::Mod => Type::Number,
+            _ => Type::Bool,
+        },
+        Expression::StringTemplate(template) if template.len() > 1 => Type::String,
+        Expression::HeredocTemplate(_) => Type::String,
+        _ => Type::Dynamic,
+    }
+}
+
+/// What can be said about the result while the condition is unknown.
+fn undecided(true_value: &Value, false_value: &Value, ty: Type) -> Value {
+    if true_value.is_null() && false_value.is_null() {
+        return Value::null(ty);
+    }
+    let certain = true_value.is_definitely_not_null() && false_value.is_definitely_not_null();
+    let mut refinement = if certain { Refinement::not_null() } else { Refinement::default() };
+    if true_value.ty == Type::Number && false_value.ty == Type::Number {
+        let ((true_min, true_max), (false_min, false_max)) = (number_range(true_value), number_range(false_value));
+        refinement.number_min = wider(true_min, false_min, |left, right| left < right);
+        refinement.number_max = wider(true_max, false_max, |left, right| left > right);
+    } else if true_value.ty == false_value.ty && true_value.ty.is_collection() {
+        let ((true_min, true_max), (false_min, false_max)) = (length_range(true_value), length_range(false_value));
+        refinement.length_min = Some(true_min.min(false_min)).filter(|min| *min > 0);
+        refinement.length_max = true_max.zip(false_max).map(|(left, right)| left.max(right));
+    }
+    Value::unknown_refined(ty, refinement)
+}
+
+type Bound = Option<(Number, bool)>;
+
+fn number_range(value: &Value) -> (Bound, Bound) {
+    match &value.data {
+        Data::Number(number) => (Some((number.clone(), true)), Some((number.clone(), true))),
+        Data::Unknown(refinement) => (refinement.number_min.clone(), refinement.number_max.clone()),
+        _ => (None, None),
+    }
+}
+
+fn wider(left: Bound, right: Bound, is_wider: fn(&Number, &Number) -> bool) -> Bound {
+    let ((left, left_in), (right, right_in)) = (left?, right?);
+    if left == right {
+        Some((left, left_in || right_in))
+    } else if is_wider(&left, &right) {
+        Some((left, left_in))
+    } else {
+        Some((right, right_in))
+    }
+}
+
+fn length_range(value: &Value) -> (u64, Option<u64>) {
+    match &value.data {
+        Data::Unknown(refinement) => (refinement.length_min.unwrap_or(0), refinement.length_max),
+        Data::Sequence(elements) if value.known_length().is_none() => (1, Some(elements.len() as u64)),
+        _ => {
+            let length = value.known_length().unwrap_or(0) as u64;
+            (length, Some(length))
+        }
+    }
+}

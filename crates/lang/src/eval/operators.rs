@@ -1,0 +1,155 @@
+use hcl_edit::expr::{BinaryOp, BinaryOperator, Expression, UnaryOp, UnaryOperator};
+use landform_cty::{Number, Type, Value};
+
+use super::Evaluator;
+use crate::{Cause, Diagnostic, Diagnostics};
+
+impl Evaluator<'_> {
+    pub(super) fn eval_unary(&mut self, operation: &UnaryOp) -> Result<Value, Diagnostics> {
+        let ty = match operation.operator.value() {
+            UnaryOperator::Neg => Type::Number,
+            UnaryOperator::Not => Type::Bool,
+        };
+        let operand = self.eval(&operation.expr)?;
+        let operand = operand.convert(&ty).map_err(|error| {
+            let detail = format!("Unsuitable value for unary operand: {error}.");
+            Diagnostic::new("Invalid operand", detail).at(self.range(&operation.expr))
+        })?;
+        if operand.is_null() {
+            return Err(null_operand().into());
+        }
+        let (operand, marks) = operand.unmark();
+        let result = match (operand.as_bool(), operand.as_number()) {
+            (Some(value), _) => Value::bool(!value),
+            (_, Some(number)) => Value::number(number.negate()),
+            _ => Value::unknown_not_null(ty),
+        };
+        Ok(result.with_marks(&marks))
+    }
+
+    pub(super) fn eval_binary(&mut self, operation: &BinaryOp) -> Result<Value, Diagnostics> {
+        let operator = *operation.operator.value();
+        match operator {
+            BinaryOperator::And | BinaryOperator::Or => return self.eval_logic(operation),
+            BinaryOperator::Eq | BinaryOperator::NotEq => {
+                let left = self.eval(&operation.lhs_expr)?;
+                let right = self.eval(&operation.rhs_expr)?;
+                let equal = left.equals(&right);
+                return Ok(match (operator, equal.as_bool()) {
+                    (BinaryOperator::NotEq, Some(value)) => Value::bool(!value).with_marks(&equal.marks),
+                    _ => equal,
+                });
+            }
+            _ => {}
+        }
+        let left = self.operand(&operation.lhs_expr, &Type::Number, "left")?;
+        let right = self.operand(&operation.rhs_expr, &Type::Number, "right")?;
+        if left.is_null() || right.is_null() {
+            return Err(null_operand().into());
+        }
+        let (left, mut marks) = left.unmark();
+        let (right, right_marks) = right.unmark();
+        marks.extend(right_marks);
+        let comparison = matches!(
+            operator,
+            BinaryOperator::Less | BinaryOperator::LessEq | BinaryOperator::Greater | BinaryOperator::GreaterEq
+        );
+        let result = match (left.as_number(), right.as_number()) {
+            (Some(left), Some(right)) => calculate(operator, left, right)?,
+            // HCL works out ranges of unknown numbers here. Nothing is known to depend on it that is not also sent to
+            // a provider, so a refined operand is left to the other engine.
+            _ if is_refined(&left) || is_refined(&right) => {
+                return Err(Diagnostic::unsupported("arithmetic on an unknown number with known bounds").into());
+            }
+            _ => Value::unknown_not_null(if comparison { Type::Bool } else { Type::Number }),
+        };
+        Ok(result.with_marks(&marks))
+    }
+
+    fn operand(&mut self, expr: &Expression, ty: &Type, side: &str) -> Result<Value, Diagnostics> {
+        let value = self.eval(expr)?;
+        self.convert_operand(&value, expr, ty, side)
+    }
+
+    fn convert_operand(&self, value: &Value, expr: &Expression, ty: &Type, side: &str) -> Result<Value, Diagnostics> {
+        value.convert(ty).map_err(|error| {
+            let detail = format!("Unsuitable value for {side} operand: {error}.");
+            Diagnostic::new("Invalid operand", detail).at(self.range(expr)).into()
+        })
+    }
+
+    /// One side can decide alone, and then what is wrong with the other does not matter.
+    fn eval_logic(&mut self, operation: &BinaryOp) -> Result<Value, Diagnostics> {
+        let deciding = matches!(operation.operator.value(), BinaryOperator::Or);
+        let (left, left_failure) = self.logic_operand(&operation.lhs_expr, "left")?;
+        let (right, right_failure) = self.logic_operand(&operation.rhs_expr, "right")?;
+        let (left, mut marks) = left.unmark();
+        let (right, right_marks) = right.unmark();
+        marks.extend(right_marks);
+        // A null counts as false here, but only where the other side does not have the last word.
+        let says = |value: &Value, wanted: bool| value.is_known() && (value.as_bool() == Some(true)) == wanted;
+        let unknown = || Value::unknown_not_null(Type::Bool);
+        let (result, failures) = if !left.is_known() && !right.is_known() {
+            match left_failure {
+                None => (unknown(), vec![]),
+                failure => (unknown(), vec![failure, right_failure]),
+            }
+        } else if says(&left, deciding) {
+            (Value::bool(deciding), vec![left_failure])
+        } else if says(&right, deciding) {
+            (Value::bool(deciding), vec![right_failure])
+        } else if !left.is_known() && says(&right, !deciding) {
+            (unknown(), vec![left_failure])
+        } else if !right.is_known() && says(&left, !deciding) {
+            (unknown(), vec![right_failure])
+        } else if left.is_null() || right.is_null() {
+            return Err(null_operand().into());
+        } else {
+            (Value::bool(!deciding), vec![left_failure, right_failure])
+        };
+        match failures.into_iter().flatten().next() {
+            Some(failure) => Err(failure),
+            None => Ok(result.with_marks(&marks)),
+        }
+    }
+
+    fn logic_operand(&mut self, expr: &Expression, side: &str) -> Result<(Value, Option<Diagnostics>), Diagnostics> {
+        match self.eval(expr) {
+            Ok(value) => Ok((self.convert_operand(&value, expr, &Type::Bool, side)?, None)),
+            Err(failure) if failure.0.iter().any(|diagnostic| diagnostic.cause != Cause::Invalid) => Err(failure),
+            Err(failure) => Ok((Value::unknown(Type::Bool), Some(failure))),
+        }
+    }
+}
+
+fn calculate(operator: BinaryOperator, left: &Number, right: &Number) -> Result<Value, Diagnostic> {
+    Ok(match operator {
+        BinaryOperator::Plus => Value::number(left.add(right)),
+        BinaryOperator::Minus => Value::number(left.subtract(right)),
+        BinaryOperator::Mul => Value::number(left.multiply(right)),
+        BinaryOperator::Mod => Value::number(left.modulo(right)),
+        BinaryOperator::Div => match left.divide(right) {
+            Some(quotient) => Value::number(quotient),
+            // OpenTofu goes on with infinity, which no encoding has.
+            None => return Err(Diagnostic::unsupported("division by zero")),
+        },
+        BinaryOperator::Less => Value::bool(left < right),
+        BinaryOperator::LessEq => Value::bool(left <= right),
+        BinaryOperator::Greater => Value::bool(left > right),
+        BinaryOperator::GreaterEq => Value::bool(left >= right),
+        BinaryOperator::And | BinaryOperator::Or | BinaryOperator::Eq | BinaryOperator::NotEq => {
+            unreachable!("handled before")
+        }
+    })
+}
+
+fn is_refined(value: &Value) -> bool {
+    match &value.data {
+        landform_cty::Data::Unknown(refinement) => refinement.number_min.is_some() || refinement.number_max.is_some(),
+        _ => false,
+    }
+}
+
+fn null_operand() -> Diagnostic {
+    Diagnostic::new("Operation failed", "Error during operation: argument must not be null.")
+}

@@ -1,0 +1,408 @@
+use hcl_edit::expr::{Expression, ObjectKey, TraversalOperator};
+use hcl_edit::structure::{Attribute, Block, Structure};
+use landform_cty::{Type, Value};
+
+use super::Loader;
+use crate::types::parse_type;
+use crate::{
+    Body, Budget, Diagnostic, Expr, Ignored, Local, NoReferences, Output, ProviderConfig, Reference, RequiredProvider,
+    Resource, SourceRange, Validation, Variable, evaluate,
+};
+
+impl Loader {
+    pub(super) fn read_body(&mut self, body: &Body) {
+        for structure in &body.node {
+            match structure {
+                Structure::Attribute(attribute) => self.unexpected_attribute(body, attribute),
+                Structure::Block(block) => self.read_block(body, block),
+            }
+        }
+    }
+
+    fn read_block(&mut self, file: &Body, block: &Block) {
+        let labels: Vec<&str> = block.labels.iter().map(|label| label.as_str()).collect();
+        let inner = Body { node: block.body.clone(), source: file.source.clone() };
+        let range = file.place(&block.ident);
+        match (block.ident.as_str(), labels.as_slice()) {
+            ("terraform", []) => self.read_terraform(&inner),
+            ("variable", [name]) => self.read_variable(name, &inner, range),
+            ("locals", []) => self.read_locals(&inner),
+            ("output", [name]) => self.read_output(name, &inner, range),
+            ("resource", [resource_type, name]) => self.read_resource(resource_type, name, inner, range),
+            ("provider", [name]) => self.read_provider(name, inner, range),
+            (
+                "data" | "module" | "moved" | "import" | "removed" | "check" | "ephemeral" | "language"
+                | "required_providers",
+                _,
+            ) => {
+                self.unsupported(format!("{} block", block.ident.as_str()), range);
+            }
+            (kind @ ("terraform" | "variable" | "locals" | "output" | "resource" | "provider"), labels) => {
+                let detail = format!("A {kind:?} block does not have {} label(s).", labels.len());
+                self.found.push(Diagnostic::new("Wrong number of block labels", detail).at(range));
+            }
+            (kind, _) => {
+                let detail = format!("Blocks of type {kind:?} are not expected here.");
+                self.found.push(Diagnostic::new("Unsupported block type", detail).at(range));
+            }
+        }
+    }
+
+    fn unexpected_attribute(&mut self, body: &Body, attribute: &Attribute) {
+        let detail = format!("An argument named {:?} is not expected here.", attribute.key.as_str());
+        self.found.push(Diagnostic::new("Unsupported argument", detail).at(body.place(attribute)));
+    }
+
+    fn unexpected_block(&mut self, body: &Body, block: &Block) {
+        let detail = format!("Blocks of type {:?} are not expected here.", block.ident.as_str());
+        self.found.push(Diagnostic::new("Unsupported block type", detail).at(body.place(&block.ident)));
+    }
+
+    fn read_terraform(&mut self, body: &Body) {
+        for structure in &body.node {
+            match structure {
+                Structure::Attribute(attribute) if attribute.key.as_str() == "required_version" => {
+                    if let Some(version) = self.literal_string(&body.expr(&attribute.value)) {
+                        self.module.required_versions.push(version);
+                    }
+                }
+                Structure::Attribute(attribute) => {
+                    self.unsupported(format!("terraform {}", attribute.key.as_str()), body.place(attribute));
+                }
+                Structure::Block(block) => match block.ident.as_str() {
+                    "required_providers" => {
+                        let inner = Body { node: block.body.clone(), source: body.source.clone() };
+                        self.read_required_providers(&inner);
+                    }
+                    kind @ ("backend" | "cloud") => {
+                        let construct = format!("{kind} block");
+                        self.module.ignored.push(Ignored { construct, range: body.place(&block.ident) });
+                    }
+                    kind => self.unsupported(format!("terraform {kind} block"), body.place(&block.ident)),
+                },
+            }
+        }
+    }
+
+    fn read_required_providers(&mut self, body: &Body) {
+        for structure in &body.node {
+            let attribute = match structure {
+                Structure::Attribute(attribute) => attribute,
+                Structure::Block(block) => {
+                    self.unexpected_block(body, block);
+                    continue;
+                }
+            };
+            let name = attribute.key.as_str().to_owned();
+            let mut required = RequiredProvider::default();
+            match &attribute.value {
+                Expression::Object(object) => {
+                    for (key, value) in object {
+                        let key = match key {
+                            ObjectKey::Ident(key) => key.as_str(),
+                            ObjectKey::Expression(Expression::String(key)) => key.value().as_str(),
+                            ObjectKey::Expression(_) => "",
+                        };
+                        let value = body.expr(value.expr());
+                        match key {
+                            "source" => required.source = self.literal_string(&value),
+                            "version" => required.version = self.literal_string(&value),
+                            other => self.unsupported(format!("required_providers {other}"), value.range()),
+                        }
+                    }
+                }
+                version => required.version = self.literal_string(&body.expr(version)),
+            }
+            if self.module.required_providers.insert(name.clone(), required).is_some() {
+                self.duplicate("required provider", &name, body.place(attribute));
+            }
+        }
+    }
+
+    fn read_variable(&mut self, name: &str, body: &Body, range: SourceRange) {
+        let mut variable = Variable {
+            name: name.to_owned(),
+            ty: Type::Dynamic,
+            typed: false,
+            default: None,
+            description: String::new(),
+            sensitive: false,
+            ephemeral: false,
+            nullable: true,
+            validations: Vec::new(),
+            range: range.clone(),
+        };
+        let mut default = None;
+        for structure in &body.node {
+            match structure {
+                Structure::Attribute(attribute) => {
+                    let value = body.expr(&attribute.value);
+                    match attribute.key.as_str() {
+                        "type" => match parse_type(&value) {
+                            Ok(ty) => (variable.ty, variable.typed) = (ty, true),
+                            Err(diagnostic) => self.report([diagnostic]),
+                        },
+                        "default" => default = Some(value),
+                        "description" => variable.description = self.literal_string(&value).unwrap_or_default(),
+                        "sensitive" => variable.sensitive = self.literal_bool(&value),
+                        "ephemeral" => variable.ephemeral = self.literal_bool(&value),
+                        "nullable" => variable.nullable = self.literal_bool(&value),
+                        "deprecated" | "const" => {
+                            self.unsupported(format!("variable {}", attribute.key.as_str()), value.range());
+                        }
+                        _ => self.unexpected_attribute(body, attribute),
+                    }
+                }
+                Structure::Block(block) if block.ident.as_str() == "validation" => {
+                    variable.validations.extend(self.read_validation(body, block));
+                }
+                Structure::Block(block) => self.unexpected_block(body, block),
+            }
+        }
+        if let Some(default) = default {
+            variable.default = self.default_value(&variable, &default);
+        }
+        if self.module.variables.insert(name.to_owned(), variable).is_some() {
+            self.duplicate("variable", name, range);
+        }
+    }
+
+    fn default_value(&mut self, variable: &Variable, default: &Expr) -> Option<Value> {
+        let value = self.constant(default)?;
+        if value.is_null() && !variable.nullable {
+            let detail = "A null default value is not valid when nullable=false.";
+            self.found.push(Diagnostic::new("Invalid default value for variable", detail).at(default.range()));
+            return None;
+        }
+        match value.convert(&variable.ty) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let detail =
+                    format!("This default value is not compatible with the variable's type constraint: {error}.");
+                self.found.push(Diagnostic::new("Invalid default value for variable", detail).at(default.range()));
+                None
+            }
+        }
+    }
+
+    fn read_validation(&mut self, body: &Body, block: &Block) -> Option<Validation> {
+        let range = body.place(&block.ident);
+        for structure in &block.body {
+            match structure {
+                Structure::Attribute(attribute) if matches!(attribute.key.as_str(), "condition" | "error_message") => {}
+                Structure::Attribute(attribute) => self.unexpected_attribute(body, attribute),
+                Structure::Block(inner) => self.unexpected_block(body, inner),
+            }
+        }
+        let part = |name: &str| block.body.get_attribute(name).map(|attribute| body.expr(&attribute.value));
+        match (part("condition"), part("error_message")) {
+            (Some(condition), Some(error_message)) => Some(Validation { condition, error_message, range }),
+            (condition, _) => {
+                let missing = if condition.is_none() { "condition" } else { "error_message" };
+                self.missing(missing, range);
+                None
+            }
+        }
+    }
+
+    fn read_locals(&mut self, body: &Body) {
+        for structure in &body.node {
+            match structure {
+                Structure::Attribute(attribute) => {
+                    let name = attribute.key.as_str().to_owned();
+                    let range = body.place(attribute);
+                    let local = Local { name: name.clone(), value: body.expr(&attribute.value), range: range.clone() };
+                    if self.module.locals.insert(name.clone(), local).is_some() {
+                        self.duplicate("local value", &name, range);
+                    }
+                }
+                Structure::Block(block) => self.unexpected_block(body, block),
+            }
+        }
+    }
+
+    fn read_output(&mut self, name: &str, body: &Body, range: SourceRange) {
+        let mut value = None;
+        let (mut description, mut sensitive, mut ephemeral, mut depends_on) = (String::new(), false, false, Vec::new());
+        for structure in &body.node {
+            match structure {
+                Structure::Attribute(attribute) => {
+                    let given = body.expr(&attribute.value);
+                    match attribute.key.as_str() {
+                        "value" => value = Some(given),
+                        "description" => description = self.literal_string(&given).unwrap_or_default(),
+                        "sensitive" => sensitive = self.literal_bool(&given),
+                        "ephemeral" => ephemeral = self.literal_bool(&given),
+                        "depends_on" => depends_on = self.read_depends_on(&given),
+                        "deprecated" => self.unsupported("output deprecated", given.range()),
+                        _ => self.unexpected_attribute(body, attribute),
+                    }
+                }
+                Structure::Block(block) if block.ident.as_str() == "precondition" => {
+                    self.unsupported("precondition block", body.place(&block.ident));
+                }
+                Structure::Block(block) => self.unexpected_block(body, block),
+            }
+        }
+        let Some(value) = value else { return self.missing("value", range) };
+        let name = name.to_owned();
+        let output =
+            Output { name: name.clone(), value, description, sensitive, ephemeral, depends_on, range: range.clone() };
+        if self.module.outputs.insert(name.clone(), output).is_some() {
+            self.duplicate("output", &name, range);
+        }
+    }
+
+    fn read_resource(&mut self, resource_type: &str, name: &str, mut body: Body, range: SourceRange) {
+        let mut take = |key: &str| {
+            body.node.remove_attribute(key).map(|attribute| Expr { node: attribute.value, source: body.source.clone() })
+        };
+        let (count, for_each) = (take("count"), take("for_each"));
+        let (provider, depends_on) = (take("provider"), take("depends_on"));
+        if let Some(for_each) = for_each {
+            self.unsupported("for_each", for_each.range());
+        }
+        for construct in ["lifecycle", "provisioner", "connection", "dynamic", "_"] {
+            for block in body.node.get_blocks(construct) {
+                let range = body.place(&block.ident);
+                self.module.unsupported.push(crate::Unsupported { construct: format!("{construct} block"), range });
+            }
+        }
+        self.check_nested_blocks(&body);
+        let provider = provider.and_then(|provider| self.read_provider_reference(&provider));
+        let depends_on = depends_on.map(|given| self.read_depends_on(&given)).unwrap_or_default();
+        let resource = Resource {
+            resource_type: resource_type.to_owned(),
+            name: name.to_owned(),
+            count,
+            provider,
+            depends_on,
+            body,
+            range: range.clone(),
+        };
+        let address = resource.address();
+        if self.module.resources.iter().any(|other| other.address() == address) {
+            self.duplicate("resource", &address, range);
+        }
+        self.module.resources.push(resource);
+    }
+
+    /// `dynamic` may stand at any depth.
+    fn check_nested_blocks(&mut self, body: &Body) {
+        for block in body.node.blocks() {
+            for inner in block.body.get_blocks("dynamic") {
+                self.unsupported("dynamic block", body.place(&inner.ident));
+            }
+            self.check_nested_blocks(&Body { node: block.body.clone(), source: body.source.clone() });
+        }
+    }
+
+    fn read_provider(&mut self, name: &str, mut body: Body, range: SourceRange) {
+        let alias = body.node.remove_attribute("alias");
+        let alias =
+            alias.and_then(|alias| self.literal_string(&Expr { node: alias.value, source: body.source.clone() }));
+        for construct in ["version", "for_each"] {
+            if let Some(attribute) = body.node.remove_attribute(construct) {
+                self.unsupported(format!("provider {construct}"), body.place(&attribute));
+            }
+        }
+        for block in body.node.get_blocks("dynamic") {
+            let range = body.place(&block.ident);
+            self.module.unsupported.push(crate::Unsupported { construct: "dynamic block".into(), range });
+        }
+        self.check_nested_blocks(&body);
+        if self.module.providers.iter().any(|other| other.name == name && other.alias == alias) {
+            self.duplicate("provider configuration", name, range.clone());
+        }
+        self.module.providers.push(ProviderConfig { name: name.to_owned(), alias, body, range });
+    }
+
+    /// `provider = NAME` or `provider = NAME.ALIAS`
+    fn read_provider_reference(&mut self, expr: &Expr) -> Option<(String, Option<String>)> {
+        match &expr.node {
+            Expression::Variable(name) => return Some((name.as_str().to_owned(), None)),
+            Expression::Traversal(traversal) => {
+                let operators: Vec<&TraversalOperator> =
+                    traversal.operators.iter().map(|operator| operator.value()).collect();
+                if let (Expression::Variable(name), [TraversalOperator::GetAttr(alias)]) =
+                    (&traversal.expr, operators.as_slice())
+                {
+                    return Some((name.as_str().to_owned(), Some(alias.as_str().to_owned())));
+                }
+            }
+            _ => {}
+        }
+        self.unsupported("this form of provider reference", expr.range());
+        None
+    }
+
+    fn read_depends_on(&mut self, expr: &Expr) -> Vec<Reference> {
+        let Expression::Array(elements) = &expr.node else {
+            self.found
+                .push(Diagnostic::new("Invalid expression", "A static list expression is required.").at(expr.range()));
+            return Vec::new();
+        };
+        let mut references = Vec::new();
+        for element in elements {
+            let element = Expr { node: element.clone(), source: expr.source.clone() };
+            match crate::references(&element).as_slice() {
+                [reference @ Reference::Resource { .. }] if is_bare_resource(&element.node) => {
+                    references.push(reference.clone());
+                }
+                _ => self.unsupported("this form of depends_on", element.range()),
+            }
+        }
+        references
+    }
+
+    /// The value of an expression that may not refer to anything.
+    fn constant(&mut self, expr: &Expr) -> Option<Value> {
+        match evaluate(expr, &NoReferences, &mut Budget::default()) {
+            Ok(value) => Some(value),
+            Err(diagnostics) => {
+                self.report(diagnostics);
+                None
+            }
+        }
+    }
+
+    fn literal_string(&mut self, expr: &Expr) -> Option<String> {
+        let value = self.constant(expr)?;
+        match value.convert(&Type::String).ok().as_ref().and_then(Value::as_str) {
+            Some(text) => Some(text.to_owned()),
+            None => {
+                let detail = "A string is required here.";
+                self.found.push(Diagnostic::new("Unsuitable value type", detail).at(expr.range()));
+                None
+            }
+        }
+    }
+
+    fn literal_bool(&mut self, expr: &Expr) -> bool {
+        let Some(value) = self.constant(expr) else { return false };
+        let bool = value.convert(&Type::Bool).ok().and_then(|value| value.as_bool());
+        if bool.is_none() {
+            let detail = "Unsuitable value: a bool is required.";
+            self.found.push(Diagnostic::new("Unsuitable value type", detail).at(expr.range()));
+        }
+        bool.unwrap_or_default()
+    }
+
+    fn missing(&mut self, name: &str, range: SourceRange) {
+        let detail = format!("The argument {name:?} is required, but no definition was found.");
+        self.found.push(Diagnostic::new("Missing required argument", detail).at(range));
+    }
+
+    fn duplicate(&mut self, kind: &str, name: &str, range: SourceRange) {
+        let detail = format!("A {kind} named {name:?} was already declared. Names must be unique within a module.");
+        self.found.push(Diagnostic::new(format!("Duplicate {kind}"), detail).at(range));
+    }
+}
+
+/// `TYPE.NAME` and nothing behind it.
+fn is_bare_resource(node: &Expression) -> bool {
+    match node {
+        Expression::Traversal(traversal) => traversal.operators.len() == 1,
+        _ => false,
+    }
+}

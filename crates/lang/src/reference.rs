@@ -1,0 +1,260 @@
+use std::fmt;
+
+use hcl_edit::Span;
+use hcl_edit::expr::{Expression, ObjectKey, TraversalOperator};
+use hcl_edit::template::{Directive, Element, Template};
+use hcl_edit::visit::Visit;
+
+use crate::{Body, Diagnostic, Expr, SourceRange};
+
+/// What an expression can refer to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reference {
+    /// `var.NAME`
+    Variable(String),
+    /// `local.NAME`
+    Local(String),
+    /// `TYPE.NAME`: the whole resource; with `count` it is a tuple of its instances.
+    Resource { resource_type: String, name: String },
+    /// `count.index`
+    CountIndex,
+    /// `path.module`, `path.root` or `path.cwd`
+    Path(PathKind),
+    /// `terraform.workspace`
+    Workspace,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PathKind {
+    Module,
+    Root,
+    Cwd,
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reference::Variable(name) => write!(f, "var.{name}"),
+            Reference::Local(name) => write!(f, "local.{name}"),
+            Reference::Resource { resource_type, name } => write!(f, "{resource_type}.{name}"),
+            Reference::CountIndex => f.write_str("count.index"),
+            Reference::Path(PathKind::Module) => f.write_str("path.module"),
+            Reference::Path(PathKind::Root) => f.write_str("path.root"),
+            Reference::Path(PathKind::Cwd) => f.write_str("path.cwd"),
+            Reference::Workspace => f.write_str("terraform.workspace"),
+        }
+    }
+}
+
+impl Reference {
+    /// Reads the beginning of a traversal; also says how many of its operators belong to the reference.
+    pub(crate) fn read<'a>(
+        root: &str,
+        operators: impl IntoIterator<Item = &'a TraversalOperator>,
+    ) -> Result<(Reference, usize), Diagnostic> {
+        let mut operators = operators.into_iter();
+        let attribute = match operators.next() {
+            Some(TraversalOperator::GetAttr(name)) => Some(name.as_str()),
+            // TYPE["NAME"] is not a reference for OpenTofu either.
+            _ => None,
+        };
+        let invalid = |detail: &str| Err(Diagnostic::new("Invalid reference", detail));
+        let reference = match (root, attribute) {
+            ("var", Some(name)) => Reference::Variable(name.to_owned()),
+            ("local", Some(name)) => Reference::Local(name.to_owned()),
+            ("count", Some("index")) => Reference::CountIndex,
+            ("path", Some("module")) => Reference::Path(PathKind::Module),
+            ("path", Some("root")) => Reference::Path(PathKind::Root),
+            ("path", Some("cwd")) => Reference::Path(PathKind::Cwd),
+            ("terraform" | "tofu", Some("workspace")) => Reference::Workspace,
+            ("var" | "local" | "count" | "path" | "terraform" | "tofu", None) => {
+                return invalid(&format!(
+                    "The {root:?} object cannot be accessed directly. Instead, access one of its attributes."
+                ));
+            }
+            ("count" | "path" | "terraform" | "tofu", Some(name))
+            | ("each" | "self" | "data" | "module" | "ephemeral" | "template" | "lazy" | "arg", Some(name)) => {
+                return Err(Diagnostic::unsupported(format!("reference to {root}.{name}")));
+            }
+            ("each" | "self" | "data" | "module" | "ephemeral", None) => {
+                return Err(Diagnostic::unsupported(format!("reference to {root}")));
+            }
+            // resource.TYPE.NAME is the long form of TYPE.NAME.
+            ("resource", Some(resource_type)) => match operators.next() {
+                Some(TraversalOperator::GetAttr(name)) => {
+                    let resource_type = resource_type.to_owned();
+                    let name = name.as_str().to_owned();
+                    return Ok((Reference::Resource { resource_type, name }, 2));
+                }
+                _ => return invalid("The \"resource\" object must be followed by two attribute names."),
+            },
+            (_, Some(name)) => Reference::Resource { resource_type: root.to_owned(), name: name.to_owned() },
+            (_, None) => {
+                return invalid(
+                    "A reference to a resource type must be followed by at least one attribute access, specifying the \
+                     resource name.",
+                );
+            }
+        };
+        Ok((reference, 1))
+    }
+}
+
+/// Everything that an expression refers to, in the order of the text. References that cannot be read are left out:
+/// loading has reported them.
+pub fn references(expr: &Expr) -> Vec<Reference> {
+    let mut ignore = |_: Construct| {};
+    let mut finder = Finder::new(&mut ignore);
+    finder.visit_expr(&expr.node);
+    finder.into_references()
+}
+
+/// Everything that the expressions inside a block refer to.
+pub fn body_references(body: &Body) -> Vec<Reference> {
+    let mut ignore = |_: Construct| {};
+    let mut finder = Finder::new(&mut ignore);
+    finder.visit_body(&body.node);
+    finder.into_references()
+}
+
+/// A reference as it was written, with where it stands; `Err` if it is none that can be resolved.
+pub(crate) type Found = (Result<Reference, Diagnostic>, SourceRange);
+
+/// What loading wants to know about an expression: its references and its constructs.
+pub(crate) fn inspect(expr: &Expr, on_construct: &mut dyn FnMut(Construct)) -> Vec<Found> {
+    let mut finder = Finder::new(on_construct);
+    finder.visit_expr(&expr.node);
+    finder
+        .found
+        .into_iter()
+        .map(|(reference, span)| (reference.map(|(reference, _)| reference), expr.source.range(span)))
+        .collect()
+}
+
+/// Something in an expression that may be outside of the subset.
+pub(crate) struct Construct {
+    pub kind: ConstructKind,
+    pub span: Place,
+}
+
+pub(crate) enum ConstructKind {
+    Function(String),
+    Directive,
+    Strip,
+    LegacyIndexAfterSplat,
+}
+
+type Place = Option<std::ops::Range<usize>>;
+
+/// Walks an expression and knows which names a `for` has bound.
+struct Finder<'f> {
+    bound: Vec<String>,
+    found: Vec<(Result<(Reference, usize), Diagnostic>, Place)>,
+    on_construct: &'f mut dyn FnMut(Construct),
+}
+
+impl<'f> Finder<'f> {
+    fn new(on_construct: &'f mut dyn FnMut(Construct)) -> Finder<'f> {
+        Finder { bound: Vec::new(), found: Vec::new(), on_construct }
+    }
+
+    fn note<'a>(&mut self, root: &str, operators: impl IntoIterator<Item = &'a TraversalOperator>, span: Place) {
+        if !self.bound.iter().any(|name| name == root) {
+            self.found.push((Reference::read(root, operators), span));
+        }
+    }
+
+    fn into_references(self) -> Vec<Reference> {
+        self.found.into_iter().filter_map(|(reference, _)| Some(reference.ok()?.0)).collect()
+    }
+
+    fn note_construct(&mut self, kind: ConstructKind, span: Place) {
+        (self.on_construct)(Construct { kind, span });
+    }
+
+    fn visit_template_elements(&mut self, template: &Template) {
+        for element in template {
+            match element {
+                Element::Literal(_) => {}
+                Element::Interpolation(interpolation) => {
+                    if interpolation.strip != hcl_edit::template::Strip::None {
+                        self.note_construct(ConstructKind::Strip, interpolation.span());
+                    }
+                    self.visit_expr(&interpolation.expr);
+                }
+                Element::Directive(directive) => {
+                    self.note_construct(ConstructKind::Directive, directive.span());
+                    match &**directive {
+                        Directive::If(directive) => self.visit_expr(&directive.if_expr.cond_expr),
+                        Directive::For(directive) => self.visit_expr(&directive.for_expr.collection_expr),
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Visit for Finder<'_> {
+    fn visit_expr(&mut self, expr: &Expression) {
+        match expr {
+            Expression::Variable(name) => self.note(name.as_str(), [], name.span()),
+            Expression::Traversal(traversal) => {
+                let operators: Vec<&TraversalOperator> =
+                    traversal.operators.iter().map(|operator| operator.value()).collect();
+                match &traversal.expr {
+                    Expression::Variable(name) => {
+                        self.note(name.as_str(), operators.iter().copied(), traversal.span());
+                    }
+                    other => self.visit_expr(other),
+                }
+                let mut after_attribute_splat = false;
+                for operator in operators {
+                    match operator {
+                        TraversalOperator::Index(key) => self.visit_expr(key),
+                        TraversalOperator::AttrSplat(_) => after_attribute_splat = true,
+                        TraversalOperator::LegacyIndex(_) if after_attribute_splat => {
+                            self.note_construct(ConstructKind::LegacyIndexAfterSplat, traversal.span());
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            Expression::ForExpr(for_expr) => {
+                self.visit_expr(&for_expr.intro.collection_expr);
+                let depth = self.bound.len();
+                self.bound.extend(for_expr.intro.key_var.iter().map(|name| name.as_str().to_owned()));
+                self.bound.push(for_expr.intro.value_var.as_str().to_owned());
+                if let Some(key) = &for_expr.key_expr {
+                    self.visit_expr(key);
+                }
+                self.visit_expr(&for_expr.value_expr);
+                if let Some(condition) = &for_expr.cond {
+                    self.visit_expr(&condition.expr);
+                }
+                self.bound.truncate(depth);
+            }
+            Expression::Object(object) => {
+                for (key, value) in object {
+                    match key {
+                        ObjectKey::Ident(_) => {}
+                        ObjectKey::Expression(key) => self.visit_expr(key),
+                    }
+                    self.visit_expr(value.expr());
+                }
+            }
+            Expression::StringTemplate(template) => {
+                self.visit_template_elements(&template.clone().into());
+            }
+            Expression::HeredocTemplate(heredoc) => self.visit_template_elements(&heredoc.template),
+            Expression::FuncCall(call) => {
+                let mut name: String = call.name.namespace.iter().map(|part| format!("{}::", part.as_str())).collect();
+                name.push_str(call.name.name.as_str());
+                self.note_construct(ConstructKind::Function(name), call.name.name.span());
+                for argument in call.args.iter() {
+                    self.visit_expr(argument);
+                }
+            }
+            other => hcl_edit::visit::visit_expr(self, other),
+        }
+    }
+}

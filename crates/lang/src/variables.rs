@@ -1,0 +1,201 @@
+//! Values for the root module's input variables: from a request, from files, from the command line.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use hcl_edit::structure::Structure;
+use landform_cty::{Mark, Type, Value};
+
+use crate::reference::{ConstructKind, inspect};
+use crate::source::Source;
+use crate::{Budget, Diagnostic, Diagnostics, Expr, Module, NoReferences, Scope, Variable, evaluate};
+
+/// A value that somebody gave for a variable, in the form they gave it.
+#[derive(Clone, Debug)]
+pub enum InputSource {
+    /// Data: no string in it is ever read as a template.
+    Json(serde_json::Value),
+    /// Text of a command line or an environment: the variable's type decides how it is read.
+    Text(String),
+    /// An expression of a `.tfvars` file.
+    Expression(Expr),
+}
+
+pub type Inputs = BTreeMap<String, InputSource>;
+
+/// A `-var` or `-var-file` argument.
+#[derive(Clone, Debug)]
+pub enum VariableFlag {
+    Var { name: String, value: String },
+    File(PathBuf),
+}
+
+/// Gathers inputs as OpenTofu does. Later sources win: `TF_VAR_*`, `terraform.tfvars`, `terraform.tfvars.json`,
+/// `*.auto.tfvars` and `*.auto.tfvars.json` by name, then the flags in their order.
+pub fn collect_inputs(
+    module: &Module,
+    flags: &[VariableFlag],
+    environment: impl IntoIterator<Item = (String, String)>,
+) -> Result<Inputs, Diagnostics> {
+    let mut inputs = Inputs::new();
+    for (key, value) in environment {
+        // Unlike a flag, an environment variable may be meant for another configuration.
+        if let Some(name) = key.strip_prefix("TF_VAR_")
+            && module.variables.contains_key(name)
+        {
+            inputs.insert(name.to_owned(), InputSource::Text(value));
+        }
+    }
+    for file in automatic_files(&module.folder) {
+        inputs.extend(read_file(&module.folder.join(&file), &file)?);
+    }
+    for flag in flags {
+        match flag {
+            VariableFlag::File(path) => inputs.extend(read_file(path, &path.display().to_string())?),
+            VariableFlag::Var { name, value } if module.variables.contains_key(name) => {
+                inputs.insert(name.clone(), InputSource::Text(value.clone()));
+            }
+            VariableFlag::Var { name, .. } => {
+                let detail = format!(
+                    "A variable named {name:?} was assigned on the command line, but the root module does not declare \
+                     a variable of that name. To use this value, add a \"variable\" block to the configuration."
+                );
+                return Err(Diagnostic::new("Value for undeclared variable", detail).into());
+            }
+        }
+    }
+    // Files may have values for other configurations, too.
+    inputs.retain(|name, _| module.variables.contains_key(name));
+    Ok(inputs)
+}
+
+fn automatic_files(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.ends_with(".auto.tfvars") || name.ends_with(".auto.tfvars.json"))
+        .collect();
+    names.sort();
+    let named = ["terraform.tfvars", "terraform.tfvars.json"].into_iter().map(str::to_owned);
+    named.filter(|name| folder.join(name).exists()).chain(names).collect()
+}
+
+fn read_file(path: &Path, name: &str) -> Result<Inputs, Diagnostics> {
+    let unreadable = |error: &dyn std::fmt::Display| {
+        Diagnostics::from(Diagnostic::new(
+            "Failed to read variables file",
+            format!("Given variables file {name} cannot be read: {error}."),
+        ))
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
+    if name.ends_with(".json") {
+        let values: BTreeMap<String, serde_json::Value> =
+            serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
+        return Ok(values.into_iter().map(|(name, value)| (name, InputSource::Json(value))).collect());
+    }
+    let body = Source::new(name, text).parse_body()?;
+    let mut inputs = Inputs::new();
+    let mut found = Vec::new();
+    for structure in &body.node {
+        match structure {
+            Structure::Attribute(attribute) => {
+                let expr = body.expr(&attribute.value);
+                inputs.insert(attribute.key.as_str().to_owned(), InputSource::Expression(expr));
+            }
+            Structure::Block(block) => {
+                let detail = format!(
+                    "Blocks are not allowed here: {:?} must be assigned with an equals sign.",
+                    block.ident.as_str()
+                );
+                found.push(Diagnostic::new("Unexpected block", detail).at(body.place(&block.ident)));
+            }
+        }
+    }
+    Diagnostics::check(found)?;
+    Ok(inputs)
+}
+
+/// The value of a variable: what was given, or its default; of its type, and marked as its block says.
+pub fn variable_value(variable: &Variable, given: Option<&InputSource>) -> Result<Value, Diagnostics> {
+    let name = &variable.name;
+    let given = given.map(|source| read_source(variable, source)).transpose()?;
+    // A null stands for the default only where null is no value of its own.
+    let given = given.filter(|value| variable.nullable || !value.is_null());
+    let Some(value) = given.or_else(|| variable.default.clone()) else {
+        let detail = format!(
+            "The root module input variable {name:?} is not set, and has no default value. Use a -var or -var-file \
+             command line argument to provide a value for this variable."
+        );
+        return Err(Diagnostic::new("No value for required variable", detail).at(variable.range.clone()).into());
+    };
+    let mut value = value.convert(&variable.ty).map_err(|error| {
+        let detail = format!("The given value is not suitable for var.{name} declared at {}: {error}.", variable.range);
+        Diagnostic::new("Invalid value for input variable", detail).at(variable.range.clone())
+    })?;
+    if variable.sensitive {
+        value = value.with_mark(Mark::Sensitive);
+    }
+    if variable.ephemeral {
+        value = value.with_mark(Mark::Ephemeral);
+    }
+    Ok(value)
+}
+
+fn read_source(variable: &Variable, source: &InputSource) -> Result<Value, Diagnostics> {
+    match source {
+        InputSource::Json(json) => Value::from_plain_json(json).map_err(|error| {
+            let detail = format!("The value for var.{} cannot be read: {error}.", variable.name);
+            Diagnostic::new("Invalid value for input variable", detail).at(variable.range.clone()).into()
+        }),
+        InputSource::Text(text) if !variable.typed || variable.ty.is_primitive() => Ok(Value::string(text)),
+        InputSource::Text(text) => constant(&Expr::parse(&format!("<value for var.{}>", variable.name), text)?),
+        InputSource::Expression(expr) => constant(expr),
+    }
+}
+
+/// Evaluates an expression in which nothing can be referred to and no function called.
+fn constant(expr: &Expr) -> Result<Value, Diagnostics> {
+    let mut found = Vec::new();
+    inspect(expr, &mut |construct| {
+        if let ConstructKind::Function(_) = construct.kind {
+            let problem = Diagnostic::new("Function calls not allowed", "Functions may not be called here.");
+            found.push(problem.at(expr.source.range(construct.span)));
+        }
+    });
+    Diagnostics::check(found)?;
+    evaluate(expr, &NoReferences, &mut Budget::default())
+}
+
+/// Checks a variable's `validation` blocks. The scope must know the variable itself. A condition that is not known yet
+/// is not held against the value.
+pub fn check_validations(variable: &Variable, scope: &dyn Scope, budget: &mut Budget) -> Result<(), Diagnostics> {
+    let mut found = Vec::new();
+    for validation in &variable.validations {
+        let condition = evaluate(&validation.condition, scope, budget)?;
+        let place = validation.condition.range();
+        if condition.is_null() {
+            let detail = "Validation condition expression must return either true or false, not null.";
+            found.push(Diagnostic::new("Invalid variable validation result", detail).at(place));
+            continue;
+        }
+        let condition = condition.convert(&Type::Bool).map_err(|error| {
+            let detail = format!("Invalid validation condition result value: {error}.");
+            Diagnostic::new("Invalid variable validation result", detail).at(place.clone())
+        })?;
+        if condition.as_bool() != Some(false) {
+            continue;
+        }
+        let message = evaluate(&validation.error_message, scope, budget)?;
+        let message = match message.as_str() {
+            Some(message_text) if message.marks.is_empty() => message_text,
+            _ => "The error message included a sensitive or ephemeral value, so it will not be displayed.",
+        };
+        let detail = format!("{message}\n\nThis was checked by the validation rule at {}.", validation.range);
+        found.push(Diagnostic::new("Invalid value for variable", detail).at(variable.range.clone()));
+    }
+    Diagnostics::check(found)
+}
+
+#[cfg(test)]
+mod tests;
