@@ -18,7 +18,8 @@ const MAX_VALUE_DEPTH: u32 = 100;
 
 impl Default for Budget {
     fn default() -> Budget {
-        Budget::new(10_000_000, 256 << 20, 200)
+        // A hundred levels need little more than 1 MiB of stack in the worst case, and a thread usually has 2 MiB.
+        Budget::new(10_000_000, 256 << 20, 100)
     }
 }
 

@@ -124,11 +124,7 @@ pub(crate) type Found = (Result<Reference, Diagnostic>, SourceRange);
 pub(crate) fn inspect(expr: &Expr, on_construct: &mut dyn FnMut(Construct)) -> Vec<Found> {
     let mut finder = Finder::new(on_construct);
     finder.visit_expr(&expr.node);
-    finder
-        .found
-        .into_iter()
-        .map(|(reference, span)| (reference.map(|(reference, _)| reference), expr.source.range(span)))
-        .collect()
+    finder.found.into_iter().map(|(reference, span)| (reference, expr.source.range(span))).collect()
 }
 
 /// Something in an expression that may be outside of the subset.
@@ -149,7 +145,7 @@ type Place = Option<std::ops::Range<usize>>;
 /// Walks an expression and knows which names a `for` has bound.
 struct Finder<'f> {
     bound: Vec<String>,
-    found: Vec<(Result<(Reference, usize), Diagnostic>, Place)>,
+    found: Vec<(Result<Reference, Diagnostic>, Place)>,
     on_construct: &'f mut dyn FnMut(Construct),
 }
 
@@ -160,12 +156,12 @@ impl<'f> Finder<'f> {
 
     fn note<'a>(&mut self, root: &str, operators: impl IntoIterator<Item = &'a TraversalOperator>, span: Place) {
         if !self.bound.iter().any(|name| name == root) {
-            self.found.push((Reference::read(root, operators), span));
+            self.found.push((Reference::read(root, operators).map(|(reference, _)| reference), span));
         }
     }
 
     fn into_references(self) -> Vec<Reference> {
-        self.found.into_iter().filter_map(|(reference, _)| Some(reference.ok()?.0)).collect()
+        self.found.into_iter().filter_map(|(reference, _)| reference.ok()).collect()
     }
 
     fn note_construct(&mut self, kind: ConstructKind, span: Place) {

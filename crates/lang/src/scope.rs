@@ -3,6 +3,9 @@ use landform_cty::Value;
 use crate::{Diagnostic, Reference};
 
 /// Where the values of references come from.
+///
+/// A scope has its values ready: one that began to evaluate a local here would go as deep as locals refer to each
+/// other, past what the budget can count.
 pub trait Scope {
     fn resolve(&self, reference: &Reference) -> Result<Value, Diagnostic>;
 }
