@@ -1,1 +1,32 @@
+//! The memory of Landform: SQLite or PostgreSQL behind one API. The only crate with SQL.
 //!
+//! Promises: one transaction per decision, and it is on disk when the call returns; every write of a worker is fenced
+//! by its deployment's epoch and says so when it is refused ([`StoreError::Fenced`]); inputs, states, plans, outputs
+//! and the journal are sealed; time is the database's. What may become of a run is decided by `domain` alone; here it is
+//! kept, under the lock of the deployment's row.
+//! Absent on purpose: how a run is carried out (`runner`), who may do what (`server`).
+
+mod accept;
+mod access;
+mod catalog;
+mod claim;
+mod command;
+mod db;
+mod doorbell;
+mod error;
+mod journal;
+mod keys;
+mod open;
+mod read;
+mod transition;
+mod view;
+
+pub use accept::{Accepted, DeploymentWrite, IdempotencyKey};
+pub use access::{Principal, Role};
+pub use claim::{Claim, Finish, Lease, Planned, Renewed, Resolution, Work, WorkerId};
+pub use doorbell::Doorbell;
+pub use error::StoreError;
+pub use journal::JournalEntry;
+pub use open::{Location, Opened, Options, Store};
+pub use read::RunFilter;
+pub use view::{Deployment, Event, Outputs, Run, StateVersion, Template, TemplateVersion, Tenant};

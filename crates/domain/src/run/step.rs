@@ -248,12 +248,20 @@ fn approve(run: &Run, by: String) -> Result<Moved, Problem> {
     Ok(moved)
 }
 
+/// Taken from whoever has it. Only a run with a worker fences: one that merely waits must not disturb another run of the
+/// same deployment that is being applied.
+fn withdrawn(run: &Run) -> Vec<Action> {
+    match run.status {
+        Status::Planning => vec![Action::Fence, Action::DropPlan, Action::EndLease, Action::Free],
+        _ => vec![Action::DropPlan, Action::Free],
+    }
+}
+
 fn cancel(run: &Run, by: String) -> Result<Moved, Problem> {
     let requested = EventBody::CancelRequested { by };
     match run.status {
         Status::Queued(_) | Status::Planning | Status::AwaitingApproval { .. } => {
-            let actions = vec![Action::Fence, Action::DropPlan, Action::EndLease, Action::Free];
-            let mut moved = moved(run, Status::Cancelled, actions);
+            let mut moved = moved(run, Status::Cancelled, withdrawn(run));
             moved.events.insert(0, requested);
             Ok(moved)
         }
@@ -271,8 +279,7 @@ fn cancel(run: &Run, by: String) -> Result<Moved, Problem> {
 fn supersede(run: &Run, by: RunId) -> Result<Moved, Problem> {
     match run.status {
         Status::Queued(Next::Plan | Next::Apply) | Status::Planning | Status::AwaitingApproval { .. } => {
-            let actions = vec![Action::Fence, Action::DropPlan, Action::EndLease, Action::Free];
-            Ok(moved(run, Status::Superseded { by }, actions))
+            Ok(moved(run, Status::Superseded { by }, withdrawn(run)))
         }
         Status::Queued(Next::PlanRecovered) | Status::NeedsRecovery { .. } => {
             Err(Problem::new(Code::RunInDoubt, format!("run {} is being recovered", run.id)))

@@ -1,0 +1,377 @@
+//! Accepting what somebody wants of a deployment: desired state, run and event in one transaction.
+
+use landform_base::seal::fill_random;
+use landform_domain::run::{Command, Kind, Next, Status};
+use landform_domain::{
+    Code, DeploymentId, DeploymentName, EngineChoice, EventBody, Inputs, Problem, RunId, TemplateName, TenantName,
+};
+use sha2::{Digest, Sha256};
+
+use crate::catalog::{resolve_template, unknown_tenant};
+use crate::db::{Tx, params};
+use crate::error::StoreError;
+use crate::keys::{self, Sealer, TenantKey};
+use crate::open::Store;
+use crate::read::unknown_deployment;
+use crate::transition::{Locked, Means, advance, append_events, load_run, lock_by_name};
+use crate::view::{self, Run};
+
+/// What a deployment shall be.
+#[derive(Clone, Debug)]
+pub struct DeploymentWrite {
+    pub tenant: TenantName,
+    pub name: DeploymentName,
+    pub template: TemplateName,
+    /// `None`: the newest.
+    pub template_version: Option<i64>,
+    pub inputs: Inputs,
+    pub engine: EngineChoice,
+    pub requires_approval: bool,
+    /// Refuse unless this is the present generation (0: there is no such deployment).
+    pub if_generation: Option<i64>,
+}
+
+/// Belongs to one principal and one route. The body is hashed, not kept.
+#[derive(Clone, Debug)]
+pub struct IdempotencyKey {
+    pub principal: String,
+    pub route: String,
+    pub key: String,
+    pub body: Vec<u8>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Accepted {
+    pub run: Run,
+    /// False: this was asked for before, and `run` is the answer of then.
+    pub fresh: bool,
+}
+
+/// A row of `generations`, opened.
+pub(crate) struct Desired {
+    pub(crate) kind: Kind,
+    pub(crate) template: TemplateName,
+    pub(crate) template_version: i64,
+    pub(crate) inputs: Inputs,
+    pub(crate) engine: EngineChoice,
+    pub(crate) requires_approval: bool,
+}
+
+impl Desired {
+    /// The same bytes for the same desired state.
+    fn canonical(&self) -> Vec<u8> {
+        let head = format!(
+            "{}\n{}\n{}\n{}\n{}\n",
+            self.kind.as_str(),
+            self.template,
+            self.template_version,
+            self.engine,
+            self.requires_approval
+        );
+        [head.into_bytes(), self.inputs.canonical()].concat()
+    }
+}
+
+impl Store {
+    /// Creates or changes a deployment. The same desired state again is answered with the run of that generation, or
+    /// with a new one if that did not get through.
+    pub async fn put_deployment(
+        &self,
+        write: DeploymentWrite,
+        key: Option<IdempotencyKey>,
+    ) -> Result<Accepted, StoreError> {
+        let tenant_key = self.tenant_key(&write.tenant).await?;
+        let mut tx = self.db().begin().await?;
+        if let Some(run) = earlier_answer(&mut tx, key.as_ref()).await? {
+            return Ok(Accepted { run, fresh: false });
+        }
+        let template_version = resolve_template(&mut tx, &write.template, write.template_version).await?;
+        let locked = match lock_by_name(&mut tx, &write.tenant, &write.name).await? {
+            Some(locked) => locked,
+            None => create_row(&mut tx, &write.tenant, &write.name).await?,
+        };
+        check_generation(&locked, write.if_generation)?;
+        let sealer = tenant_key.sealer(locked.id);
+        let newest = load_desired(&mut tx, &sealer, locked.id, locked.generation).await?;
+        let inputs = match &newest {
+            Some(newest) => write.inputs.over(&newest.inputs),
+            None => write.inputs,
+        };
+        let desired = Desired {
+            kind: Kind::Apply,
+            template: write.template,
+            template_version,
+            inputs,
+            engine: write.engine,
+            requires_approval: write.requires_approval,
+        };
+        self.accept(tx, locked, &sealer, desired, key).await
+    }
+
+    /// Asks for the destruction of a deployment, with what its state was made with.
+    pub async fn delete_deployment(
+        &self,
+        tenant: &TenantName,
+        name: &DeploymentName,
+        if_generation: Option<i64>,
+        key: Option<IdempotencyKey>,
+    ) -> Result<Accepted, StoreError> {
+        let tenant_key = self.tenant_key(tenant).await?;
+        let mut tx = self.db().begin().await?;
+        if let Some(run) = earlier_answer(&mut tx, key.as_ref()).await? {
+            return Ok(Accepted { run, fresh: false });
+        }
+        let locked = lock_by_name(&mut tx, tenant, name).await?.ok_or_else(|| unknown_deployment(tenant, name))?;
+        check_generation(&locked, if_generation)?;
+        let sealer = tenant_key.sealer(locked.id);
+        let made_with = locked.state_generation.unwrap_or(locked.generation);
+        let missing = || StoreError::Corrupt(format!("deployment {} has no desired state", locked.id));
+        let made_with = load_desired(&mut tx, &sealer, locked.id, made_with).await?.ok_or_else(missing)?;
+        let newest = load_desired(&mut tx, &sealer, locked.id, locked.generation).await?.ok_or_else(missing)?;
+        let desired = Desired {
+            kind: Kind::Destroy,
+            engine: newest.engine,
+            requires_approval: newest.requires_approval,
+            ..made_with
+        };
+        self.accept(tx, locked, &sealer, desired, key).await
+    }
+
+    pub(crate) async fn tenant_key(&self, tenant: &TenantName) -> Result<TenantKey, StoreError> {
+        self.inner.keys.of(self.db(), tenant).await?.ok_or_else(|| unknown_tenant(tenant))
+    }
+
+    async fn accept(
+        &self,
+        mut tx: Tx,
+        locked: Locked,
+        sealer: &Sealer,
+        desired: Desired,
+        key: Option<IdempotencyKey>,
+    ) -> Result<Accepted, StoreError> {
+        let hash = sealer.hash(&desired.canonical());
+        let mut generation = locked.generation;
+        if is_newest(&mut tx, &locked, &hash).await? {
+            let latest = latest_run(&mut tx, &locked, generation).await?;
+            if let Some(run) = latest.filter(|run| !run.status.is_final() || run.status.is_success()) {
+                remember_answer(&mut tx, key, run.id).await?;
+                tx.commit().await?;
+                return Ok(Accepted { run, fresh: false });
+            }
+        } else {
+            generation += 1;
+            insert_generation(&mut tx, &locked, sealer, generation, &desired, hash).await?;
+        }
+        let run = insert_run(&mut tx, &locked, generation, &desired).await?;
+        supersede_older(&mut tx, &locked, run.id).await?;
+        remember_answer(&mut tx, key, run.id).await?;
+        tx.notify().await?;
+        tx.commit().await?;
+        self.inner.bell.ring();
+        Ok(Accepted { run, fresh: true })
+    }
+}
+
+fn check_generation(locked: &Locked, wanted: Option<i64>) -> Result<(), StoreError> {
+    match wanted {
+        Some(wanted) if wanted != locked.generation => {
+            let message = format!("the deployment is at generation {}, not {wanted}", locked.generation);
+            Err(Problem::new(Code::GenerationMismatch, message).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn create_row(tx: &mut Tx, tenant: &TenantName, name: &DeploymentName) -> Result<Locked, StoreError> {
+    let id: DeploymentId = new_id(tx, DeploymentId::from_parts).await?;
+    tx.execute(
+        "INSERT INTO deployments (id, tenant, name, generation, created_at, updated_at)
+         VALUES ($1, $2, $3, 0, {now}, {now}) ON CONFLICT (tenant, name) DO NOTHING",
+        params![id.to_string(), tenant.as_str(), name.as_str()],
+    )
+    .await?;
+    // Somebody else may have made it in between; then theirs is taken.
+    lock_by_name(tx, tenant, name).await?.ok_or_else(|| StoreError::Unavailable("the deployment went away".into()))
+}
+
+/// Ids carry the database's time, so that they sort the same for everyone.
+async fn new_id<T>(tx: &mut Tx, make: fn(u64, &[u8; 10]) -> T) -> Result<T, StoreError> {
+    let now = tx.exactly_one("SELECT {now} AS now", params![]).await?.int("now")?;
+    let mut random = [0u8; 10];
+    fill_random(&mut random)?;
+    Ok(make(now.unsigned_abs(), &random))
+}
+
+async fn is_newest(tx: &mut Tx, locked: &Locked, hash: &[u8]) -> Result<bool, StoreError> {
+    let row = tx
+        .one(
+            "SELECT hash FROM generations WHERE deployment = $1 AND generation = $2",
+            params![locked.id.to_string(), locked.generation],
+        )
+        .await?;
+    Ok(row.map(|row| row.blob("hash")).transpose()?.is_some_and(|newest| newest == hash))
+}
+
+async fn latest_run(tx: &mut Tx, locked: &Locked, generation: i64) -> Result<Option<Run>, StoreError> {
+    let row = tx
+        .one(
+            "SELECT id FROM runs WHERE deployment = $1 AND generation = $2 ORDER BY id DESC LIMIT 1",
+            params![locked.id.to_string(), generation],
+        )
+        .await?;
+    match row {
+        Some(row) => load_run(tx, row.parsed("id")?).await,
+        None => Ok(None),
+    }
+}
+
+async fn insert_generation(
+    tx: &mut Tx,
+    locked: &Locked,
+    sealer: &Sealer,
+    generation: i64,
+    desired: &Desired,
+    hash: Vec<u8>,
+) -> Result<(), StoreError> {
+    let inputs = serde_json::to_vec(&desired.inputs)?;
+    tx.execute(
+        "INSERT INTO generations (deployment, generation, kind, template, template_version, inputs, hash, engine,
+            requires_approval, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, {now})",
+        params![
+            locked.id.to_string(),
+            generation,
+            desired.kind.as_str(),
+            desired.template.as_str(),
+            desired.template_version,
+            sealer.seal(keys::Kind::Inputs, &generation.to_string(), &inputs)?,
+            hash,
+            desired.engine.as_str(),
+            desired.requires_approval,
+        ],
+    )
+    .await?;
+    tx.execute(
+        "UPDATE deployments SET generation = $2, updated_at = {now} WHERE id = $1",
+        params![locked.id.to_string(), generation],
+    )
+    .await?;
+    Ok(())
+}
+
+pub(crate) async fn load_desired(
+    tx: &mut Tx,
+    sealer: &Sealer,
+    deployment: DeploymentId,
+    generation: i64,
+) -> Result<Option<Desired>, StoreError> {
+    let row = tx
+        .one(
+            "SELECT kind, template, template_version, inputs, engine, requires_approval FROM generations
+             WHERE deployment = $1 AND generation = $2",
+            params![deployment.to_string(), generation],
+        )
+        .await?;
+    let Some(row) = row else { return Ok(None) };
+    let inputs = sealer.open(keys::Kind::Inputs, &generation.to_string(), &row.blob("inputs")?)?;
+    Ok(Some(Desired {
+        kind: view::kind(&row.text("kind")?)?,
+        template: row.parsed("template")?,
+        template_version: row.int("template_version")?,
+        inputs: serde_json::from_slice(&inputs)?,
+        engine: row.parsed("engine")?,
+        requires_approval: row.flag("requires_approval")?,
+    }))
+}
+
+/// A tenant's runs follow each other at distance 1 in the fair order, and a tenant that was idle starts at the order's
+/// present (the highest key claimed so far): whoever queues many runs waits behind others' few.
+async fn insert_run(tx: &mut Tx, locked: &Locked, generation: i64, desired: &Desired) -> Result<Run, StoreError> {
+    let id: RunId = new_id(tx, RunId::from_parts).await?;
+    let order_key = tx
+        .exactly_one(
+            "UPDATE tenants SET queue_tag = 1 + CASE
+                 WHEN queue_tag > (SELECT COALESCE(MAX(order_key), 0) FROM runs WHERE attempts > 0) THEN queue_tag
+                 ELSE (SELECT COALESCE(MAX(order_key), 0) FROM runs WHERE attempts > 0) END
+             WHERE name = $1 RETURNING queue_tag",
+            params![locked.tenant.as_str()],
+        )
+        .await?
+        .int("queue_tag")?;
+    let status = Status::Queued(Next::Plan);
+    tx.execute(
+        "INSERT INTO runs (id, deployment, tenant, name, kind, generation, requires_approval, status, detail,
+            claimable, order_key, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10, {now})",
+        params![
+            id.to_string(),
+            locked.id.to_string(),
+            locked.tenant.as_str(),
+            locked.name.as_str(),
+            desired.kind.as_str(),
+            generation,
+            desired.requires_approval,
+            status.word(),
+            serde_json::to_string(&status)?,
+            order_key,
+        ],
+    )
+    .await?;
+    append_events(tx, id, &[EventBody::Status(status)]).await?;
+    load_run(tx, id).await?.ok_or_else(|| StoreError::Corrupt("a run vanished".into()))
+}
+
+async fn supersede_older(tx: &mut Tx, locked: &Locked, by: RunId) -> Result<(), StoreError> {
+    let rows = tx
+        .all(
+            "SELECT id FROM runs WHERE deployment = $1 AND id <> $2
+                AND status IN ('queued', 'planning', 'awaiting_approval')",
+            params![locked.id.to_string(), by.to_string()],
+        )
+        .await?;
+    for row in rows {
+        let Some(run) = load_run(tx, row.parsed("id")?).await? else { continue };
+        match advance(tx, locked.id, &run, Command::Supersede { by }, Means::default()).await {
+            // A run that is being recovered goes first.
+            Ok(_) | Err(StoreError::Refused(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// The run that this key got before. The row is taken first, so of two requests at the same moment one waits here.
+async fn earlier_answer(tx: &mut Tx, key: Option<&IdempotencyKey>) -> Result<Option<Run>, StoreError> {
+    let Some(key) = key else { return Ok(None) };
+    let body = Sha256::digest(&key.body).to_vec();
+    let names = || params![key.principal.as_str(), key.route.as_str(), key.key.as_str()];
+    let taken = tx
+        .execute(
+            "INSERT INTO idempotency_keys (principal, route, key, body, run, created_at)
+             VALUES ($1, $2, $3, $4, '', {now}) ON CONFLICT (principal, route, key) DO NOTHING",
+            [names(), params![body.clone()]].concat(),
+        )
+        .await?;
+    if taken == 1 {
+        return Ok(None);
+    }
+    let row = tx
+        .exactly_one("SELECT body, run FROM idempotency_keys WHERE principal = $1 AND route = $2 AND key = $3", names())
+        .await?;
+    if row.blob("body")? != body {
+        let message = format!("the Idempotency-Key {:?} was used for another request", key.key);
+        return Err(Problem::new(Code::IdempotencyKeyReused, message).into());
+    }
+    load_run(tx, row.parsed("run")?).await
+}
+
+async fn remember_answer(tx: &mut Tx, key: Option<IdempotencyKey>, run: RunId) -> Result<(), StoreError> {
+    if let Some(key) = key {
+        tx.execute(
+            "UPDATE idempotency_keys SET run = $4 WHERE principal = $1 AND route = $2 AND key = $3",
+            params![key.principal, key.route, key.key, run.to_string()],
+        )
+        .await?;
+    }
+    Ok(())
+}

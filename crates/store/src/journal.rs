@@ -1,0 +1,143 @@
+//! The journal of an apply: intents before, settlements after. Every write is fenced and on disk when it returns.
+
+use landform_domain::EventBody;
+
+use crate::claim::Lease;
+use crate::db::{Tx, params};
+use crate::error::StoreError;
+use crate::keys::{Kind, Sealer};
+use crate::open::Store;
+use crate::transition::{Locked, append_events, fence};
+
+/// An intent with what is known of its result, as the engine wrote them. They hold secrets.
+#[derive(Clone)]
+pub struct JournalEntry {
+    pub id: i64,
+    pub intent: Vec<u8>,
+    pub settlement: Option<Vec<u8>>,
+}
+
+/// So many events of one run are kept; what comes after is counted by the caller as dropped.
+pub(crate) const MOST_EVENTS: i64 = 10_000;
+
+impl Store {
+    /// Writes all intents, or none.
+    pub async fn intend(&self, lease: &Lease, intents: &[Vec<u8>]) -> Result<Vec<i64>, StoreError> {
+        let sealer = self.sealer(lease).await?;
+        let mut tx = self.db().begin().await?;
+        fence(&mut tx, lease).await?;
+        refuse_beside_older_intents(&mut tx, lease).await?;
+        let mut ids = Vec::with_capacity(intents.len());
+        for intent in intents {
+            let row = tx
+                .exactly_one(
+                    "INSERT INTO intents (deployment, run, epoch, status, intent, created_at)
+                     VALUES ($1, $2, $3, 'open', $4, {now}) RETURNING id",
+                    params![
+                        lease.deployment.to_string(),
+                        lease.run.to_string(),
+                        lease.epoch,
+                        sealer.seal(Kind::Intent, &lease.run.to_string(), intent)?,
+                    ],
+                )
+                .await?;
+            ids.push(row.int("id")?);
+        }
+        tx.commit().await?;
+        Ok(ids)
+    }
+
+    pub async fn settle(&self, lease: &Lease, intent: i64, settlement: &[u8]) -> Result<(), StoreError> {
+        let sealer = self.sealer(lease).await?;
+        let mut tx = self.db().begin().await?;
+        fence(&mut tx, lease).await?;
+        let settled = tx
+            .execute(
+                "UPDATE intents SET status = 'settled', settlement = $3
+                 WHERE id = $1 AND deployment = $2 AND status = 'open'",
+                params![
+                    intent,
+                    lease.deployment.to_string(),
+                    sealer.seal(Kind::Settlement, &intent.to_string(), settlement)?,
+                ],
+            )
+            .await?;
+        if settled != 1 {
+            return Err(StoreError::Corrupt(format!("intent {intent} is not open")));
+        }
+        tx.commit().await
+    }
+
+    /// Adds to the run's log. Returns how many did not fit.
+    pub async fn report(&self, lease: &Lease, events: &[EventBody]) -> Result<usize, StoreError> {
+        let mut tx = self.db().begin().await?;
+        fence(&mut tx, lease).await?;
+        let row = tx.exactly_one("SELECT last_event FROM runs WHERE id = $1", params![lease.run.to_string()]).await?;
+        let room = usize::try_from(MOST_EVENTS - row.int("last_event")?).unwrap_or(0);
+        let taken = &events[..events.len().min(room)];
+        append_events(&mut tx, lease.run, taken).await?;
+        tx.commit().await?;
+        // In this process only: telling others about each line would make every commit on PostgreSQL wait in turn.
+        self.inner.bell.ring();
+        Ok(events.len() - taken.len())
+    }
+
+    pub(crate) async fn sealer(&self, lease: &Lease) -> Result<Sealer, StoreError> {
+        let key = self.inner.keys.of(self.db(), &lease.tenant).await?;
+        let key = key.ok_or_else(|| StoreError::Corrupt(format!("tenant {} has no key", lease.tenant)))?;
+        Ok(key.sealer(lease.deployment))
+    }
+}
+
+/// No apply begins while an older attempt's call may still have an effect that nobody has looked at.
+async fn refuse_beside_older_intents(tx: &mut Tx, lease: &Lease) -> Result<(), StoreError> {
+    let older = tx
+        .one(
+            "SELECT id FROM intents WHERE deployment = $1 AND status <> 'closed' AND epoch < $2 LIMIT 1",
+            params![lease.deployment.to_string(), lease.epoch],
+        )
+        .await?;
+    match older {
+        Some(row) => Err(StoreError::Corrupt(format!("intent {} of an older attempt is not closed", row.int("id")?))),
+        None => Ok(()),
+    }
+}
+
+/// What an attempt that died has left, in the order of the calls.
+pub(crate) async fn load_journal(
+    tx: &mut Tx,
+    sealer: &Sealer,
+    locked: &Locked,
+) -> Result<Vec<JournalEntry>, StoreError> {
+    let rows = tx
+        .all(
+            "SELECT id, run, intent, settlement FROM intents WHERE deployment = $1 AND status <> 'closed' ORDER BY id",
+            params![locked.id.to_string()],
+        )
+        .await?;
+    let mut entries = Vec::with_capacity(rows.len());
+    for row in rows {
+        let id = row.int("id")?;
+        let settlement = row.blob_or_null("settlement")?;
+        entries.push(JournalEntry {
+            id,
+            intent: sealer.open(Kind::Intent, &row.text("run")?, &row.blob("intent")?)?,
+            settlement: settlement.map(|sealed| sealer.open(Kind::Settlement, &id.to_string(), &sealed)).transpose()?,
+        });
+    }
+    Ok(entries)
+}
+
+/// The whole state has them now.
+pub(crate) async fn close_journal(tx: &mut Tx, locked: &Locked, except: &[i64]) -> Result<(), StoreError> {
+    let rows = tx
+        .all("SELECT id FROM intents WHERE deployment = $1 AND status <> 'closed'", params![locked.id.to_string()])
+        .await?;
+    for row in rows {
+        let id = row.int("id")?;
+        if !except.contains(&id) {
+            tx.execute("UPDATE intents SET status = 'closed' WHERE id = $1", params![id]).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,129 @@
+//! The tenants' data keys, and what everything is sealed as.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use landform_base::seal::{Context, DataKey, MasterKey};
+use landform_domain::{DeploymentId, TenantName};
+
+use crate::db::{Db, Tx, params};
+use crate::error::StoreError;
+
+/// What a sealed value is. Together with tenant and deployment it is the context without which it does not open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    Inputs,
+    InputsHash,
+    State,
+    Outputs,
+    Plan,
+    Intent,
+    Settlement,
+}
+
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Kind::Inputs => "inputs",
+            Kind::InputsHash => "inputs-hash",
+            Kind::State => "state",
+            Kind::Outputs => "outputs",
+            Kind::Plan => "plan",
+            Kind::Intent => "intent",
+            Kind::Settlement => "settlement",
+        }
+    }
+}
+
+const FIRST: u32 = 1;
+
+#[derive(Debug)]
+pub(crate) struct Keys {
+    master: MasterKey,
+    open: Mutex<HashMap<TenantName, TenantKey>>,
+}
+
+impl Keys {
+    pub(crate) fn new(master: MasterKey) -> Keys {
+        Keys { master, open: Mutex::default() }
+    }
+
+    /// Called in the transaction that makes the tenant.
+    pub(crate) async fn create(&self, tx: &mut Tx, tenant: &TenantName) -> Result<(), StoreError> {
+        let key = DataKey::generate(FIRST)?;
+        let sealed = self.master.seal_key(&key, &key_context(tenant))?;
+        tx.execute(
+            "INSERT INTO tenant_keys (tenant, number, sealed) VALUES ($1, $2, $3)",
+            params![tenant.as_str(), i64::from(FIRST), sealed],
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// A key that was asked for before.
+    pub(crate) fn opened(&self, tenant: &TenantName) -> Option<TenantKey> {
+        self.open.lock().expect("no panic while held").get(tenant).cloned()
+    }
+
+    /// `None` when there is no such tenant. Asked for before a transaction begins: inside of one, a second connection
+    /// could be waited for by those who hold the first.
+    pub(crate) async fn of(&self, db: &Db, tenant: &TenantName) -> Result<Option<TenantKey>, StoreError> {
+        if let Some(key) = self.opened(tenant) {
+            return Ok(Some(key));
+        }
+        let row = db
+            .read_one(
+                "SELECT sealed FROM tenant_keys WHERE tenant = $1 AND number = $2",
+                params![tenant.as_str(), i64::from(FIRST)],
+            )
+            .await?;
+        let Some(row) = row else { return Ok(None) };
+        let key = self.master.open_key(FIRST, &row.blob("sealed")?, &key_context(tenant))?;
+        let key = TenantKey { key, tenant: tenant.clone() };
+        self.open.lock().expect("no panic while held").insert(tenant.clone(), key.clone());
+        Ok(Some(key))
+    }
+}
+
+fn key_context(tenant: &TenantName) -> Context {
+    Context::new(&["tenant-key", tenant.as_str()])
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct TenantKey {
+    key: DataKey,
+    tenant: TenantName,
+}
+
+impl TenantKey {
+    pub(crate) fn sealer(&self, deployment: DeploymentId) -> Sealer {
+        Sealer { key: self.key.clone(), tenant: self.tenant.clone(), deployment }
+    }
+}
+
+/// Seals and opens the values of one deployment.
+#[derive(Clone, Debug)]
+pub(crate) struct Sealer {
+    key: DataKey,
+    tenant: TenantName,
+    deployment: DeploymentId,
+}
+
+impl Sealer {
+    /// `which` tells values of one kind apart: a generation, a version, a run.
+    pub(crate) fn seal(&self, kind: Kind, which: &str, plain: &[u8]) -> Result<Vec<u8>, StoreError> {
+        Ok(self.key.seal(&self.context(kind, which), plain)?)
+    }
+
+    pub(crate) fn open(&self, kind: Kind, which: &str, sealed: &[u8]) -> Result<Vec<u8>, StoreError> {
+        Ok(self.key.open(&self.context(kind, which), sealed)?)
+    }
+
+    pub(crate) fn hash(&self, value: &[u8]) -> Vec<u8> {
+        self.key.hash(&self.context(Kind::InputsHash, ""), value).to_vec()
+    }
+
+    fn context(&self, kind: Kind, which: &str) -> Context {
+        Context::new(&[self.tenant.as_str(), &self.deployment.to_string(), kind.as_str(), which])
+    }
+}

@@ -1,0 +1,129 @@
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use landform_base::file::{self, FileLock};
+use landform_base::seal::MasterKey;
+use landform_base::secret::SecretString;
+
+use crate::access;
+use crate::db::Db;
+use crate::doorbell::{Bell, Doorbell, listen_to_postgres};
+use crate::error::StoreError;
+use crate::keys::Keys;
+
+/// Where a store is.
+#[derive(Clone, Debug)]
+pub enum Location {
+    /// A folder with the database and its lock; made when missing. For one process.
+    Sqlite(PathBuf),
+    /// The URL holds a password, perhaps.
+    Postgres(SecretString),
+}
+
+#[derive(Debug)]
+pub struct Options {
+    pub location: Location,
+    pub master_key: MasterKey,
+    /// How long a worker's claim lasts without renewal.
+    pub lease: Duration,
+    /// How long a plan waits for approval.
+    pub approval: Duration,
+}
+
+impl Options {
+    pub fn new(location: Location, master_key: MasterKey) -> Options {
+        Options { location, master_key, lease: Duration::from_secs(30), approval: Duration::from_secs(7 * 24 * 3600) }
+    }
+}
+
+#[derive(Debug)]
+pub struct Opened {
+    pub store: Store,
+    /// The admin token, at the very first start only: it is kept hashed and cannot be shown again.
+    pub admin_token: Option<SecretString>,
+}
+
+/// A handle on the store; clones share it.
+#[derive(Clone, Debug)]
+pub struct Store {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) db: Db,
+    pub(crate) keys: Keys,
+    pub(crate) bell: Bell,
+    pub(crate) lease: Duration,
+    pub(crate) approval: Duration,
+    listener: Option<tokio::task::JoinHandle<()>>,
+    _lock: Option<FileLock>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(listener) = &self.listener {
+            listener.abort();
+        }
+    }
+}
+
+impl Store {
+    pub async fn open(options: Options) -> Result<Opened, StoreError> {
+        let bell = Bell::new();
+        let (db, lock, listener) = match &options.location {
+            Location::Sqlite(folder) => {
+                let lock = lock_folder(folder)?;
+                (Db::open_sqlite(&folder.join("landform.db")).await?, Some(lock), None)
+            }
+            Location::Postgres(url) => {
+                let db = Db::open_postgres(url.expose()).await?;
+                let Db::Postgres(pool) = &db else { unreachable!("just opened as PostgreSQL") };
+                let listener = tokio::spawn(listen_to_postgres(pool.clone(), bell.clone()));
+                (db, None, Some(listener))
+            }
+        };
+        let inner = Inner {
+            db,
+            keys: Keys::new(options.master_key),
+            bell,
+            lease: options.lease,
+            approval: options.approval,
+            listener,
+            _lock: lock,
+        };
+        let store = Store { inner: Arc::new(inner) };
+        let admin_token = access::create_admin(&store).await?;
+        Ok(Opened { store, admin_token })
+    }
+
+    pub fn doorbell(&self) -> Doorbell {
+        self.inner.bell.listen()
+    }
+
+    /// How long a claim lasts without renewal.
+    pub fn lease(&self) -> Duration {
+        self.inner.lease
+    }
+
+    /// Closes all connections; what is in flight ends first.
+    pub async fn close(&self) {
+        self.inner.db.close().await;
+    }
+
+    pub(crate) fn db(&self) -> &Db {
+        &self.inner.db
+    }
+}
+
+fn lock_folder(folder: &Path) -> Result<FileLock, StoreError> {
+    let failed = |source| StoreError::Io { context: format!("the data folder {}", folder.display()), source };
+    file::private_folder(folder).map_err(failed)?;
+    FileLock::try_acquire(&folder.join("landform.lock")).map_err(failed)?.ok_or_else(|| {
+        StoreError::InUse(format!(
+            "another process works on {}. SQLite is for one process; use PostgreSQL for several",
+            folder.display()
+        ))
+    })
+}

@@ -1,0 +1,163 @@
+//! Reads for the doors.
+
+use landform_domain::{Code, DeploymentId, DeploymentName, Problem, RunId, TenantName};
+
+use crate::catalog::unknown_tenant;
+use crate::db::{Row, params};
+use crate::error::StoreError;
+use crate::keys::{Kind, Sealer};
+use crate::open::Store;
+use crate::view::{self, Deployment, Event, Outputs, Run, StateVersion};
+
+/// Newest first.
+#[derive(Clone, Debug, Default)]
+pub struct RunFilter {
+    pub tenant: Option<TenantName>,
+    pub deployment: Option<DeploymentName>,
+    /// A status word, such as `queued`.
+    pub status: Option<String>,
+    /// Only runs older than this one, for the next page.
+    pub before: Option<RunId>,
+    /// 0 means 100, which is also the most.
+    pub limit: u32,
+}
+
+const PAGE: u32 = 100;
+
+const DEPLOYMENT: &str =
+    "SELECT d.id, d.tenant, d.name, d.generation, d.applied_generation, d.created_at, d.updated_at,
+        g.kind, g.template, g.template_version, g.inputs, g.engine, g.requires_approval,
+        (SELECT MAX(r.id) FROM runs r WHERE r.deployment = d.id) AS last_run
+     FROM deployments d JOIN generations g ON g.deployment = d.id AND g.generation = d.generation
+     WHERE d.tenant = $1 AND ($2 = '' OR d.name = $2) ORDER BY d.name";
+
+impl Store {
+    pub async fn deployment(&self, tenant: &TenantName, name: &DeploymentName) -> Result<Deployment, StoreError> {
+        let row = self.db().read_one(DEPLOYMENT, params![tenant.as_str(), name.as_str()]).await?;
+        match row {
+            Some(row) => self.deployment_from_row(&row).await,
+            None => Err(unknown_deployment(tenant, name)),
+        }
+    }
+
+    pub async fn deployments(&self, tenant: &TenantName) -> Result<Vec<Deployment>, StoreError> {
+        self.tenant(tenant).await?;
+        let mut deployments = Vec::new();
+        for row in self.db().read_all(DEPLOYMENT, params![tenant.as_str(), ""]).await? {
+            deployments.push(self.deployment_from_row(&row).await?);
+        }
+        Ok(deployments)
+    }
+
+    async fn deployment_from_row(&self, row: &Row) -> Result<Deployment, StoreError> {
+        let tenant: TenantName = row.parsed("tenant")?;
+        let generation = row.int("generation")?;
+        let sealer = self.sealer_of(&tenant, row.parsed("id")?).await?;
+        let inputs = sealer.open(Kind::Inputs, &generation.to_string(), &row.blob("inputs")?)?;
+        let last_run = match row.text_or_null("last_run")? {
+            Some(id) => Some(self.run(id.parse()?).await?),
+            None => None,
+        };
+        Ok(Deployment {
+            tenant,
+            name: row.parsed("name")?,
+            kind: view::kind(&row.text("kind")?)?,
+            generation,
+            applied_generation: row.int_or_null("applied_generation")?,
+            template: row.parsed("template")?,
+            template_version: row.int("template_version")?,
+            inputs: serde_json::from_slice(&inputs)?,
+            engine: row.parsed("engine")?,
+            requires_approval: row.flag("requires_approval")?,
+            last_run,
+            created_at: row.int("created_at")?,
+            updated_at: row.int("updated_at")?,
+        })
+    }
+
+    pub async fn run(&self, id: RunId) -> Result<Run, StoreError> {
+        let sql = "SELECT id, deployment, tenant, name, kind, generation, requires_approval, cancel_requested, detail,
+                engine, attempts, created_at, started_at, ended_at
+             FROM runs WHERE id = $1";
+        let row = self.db().read_one(sql, params![id.to_string()]).await?;
+        Run::from_row(&row.ok_or_else(|| unknown_run(id))?)
+    }
+
+    pub async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>, StoreError> {
+        let limit = if filter.limit == 0 { PAGE } else { filter.limit.min(PAGE) };
+        let text = |value: Option<String>| value.unwrap_or_default();
+        let rows = self
+            .db()
+            .read_all(
+                "SELECT id, deployment, tenant, name, kind, generation, requires_approval, cancel_requested, detail,
+                    engine, attempts, created_at, started_at, ended_at
+                 FROM runs
+                 WHERE ($1 = '' OR tenant = $1) AND ($2 = '' OR name = $2) AND ($3 = '' OR status = $3)
+                    AND ($4 = '' OR id < $4)
+                 ORDER BY id DESC LIMIT $5",
+                params![
+                    text(filter.tenant.as_ref().map(ToString::to_string)),
+                    text(filter.deployment.as_ref().map(ToString::to_string)),
+                    text(filter.status.clone()),
+                    text(filter.before.map(|id| id.to_string())),
+                    i64::from(limit),
+                ],
+            )
+            .await?;
+        rows.iter().map(Run::from_row).collect()
+    }
+
+    /// The events after a number, in order, at most `limit`.
+    pub async fn events(&self, run: RunId, after: i64, limit: u32) -> Result<Vec<Event>, StoreError> {
+        let rows = self
+            .db()
+            .read_all(
+                "SELECT seq, at, body FROM events WHERE run = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+                params![run.to_string(), after, i64::from(limit)],
+            )
+            .await?;
+        let event = |row: &Row| -> Result<Event, StoreError> {
+            Ok(Event { seq: row.int("seq")?, at: row.int("at")?, body: serde_json::from_str(&row.text("body")?)? })
+        };
+        rows.iter().map(event).collect()
+    }
+
+    /// The outputs of the last apply. They may hold secrets.
+    pub async fn outputs(&self, tenant: &TenantName, name: &DeploymentName) -> Result<Outputs, StoreError> {
+        let sql = "SELECT id, outputs FROM deployments WHERE tenant = $1 AND name = $2";
+        let row = self.db().read_one(sql, params![tenant.as_str(), name.as_str()]).await?;
+        let row = row.ok_or_else(|| unknown_deployment(tenant, name))?;
+        let Some(sealed) = row.blob_or_null("outputs")? else {
+            return Err(Problem::new(Code::OutputsUnknown, format!("`{tenant}/{name}` was never applied")).into());
+        };
+        let sealer = self.sealer_of(tenant, row.parsed("id")?).await?;
+        Ok(serde_json::from_slice(&sealer.open(Kind::Outputs, "", &sealed)?)?)
+    }
+
+    /// The current state. It holds secrets.
+    pub async fn state(&self, tenant: &TenantName, name: &DeploymentName) -> Result<StateVersion, StoreError> {
+        let sql = "SELECT d.id AS id, s.version AS version, s.state AS state
+             FROM deployments d LEFT JOIN states s ON s.deployment = d.id AND s.version = d.state_version
+             WHERE d.tenant = $1 AND d.name = $2";
+        let row = self.db().read_one(sql, params![tenant.as_str(), name.as_str()]).await?;
+        let row = row.ok_or_else(|| unknown_deployment(tenant, name))?;
+        let (Some(version), Some(sealed)) = (row.int_or_null("version")?, row.blob_or_null("state")?) else {
+            return Err(Problem::new(Code::StateUnknown, format!("`{tenant}/{name}` has no state yet")).into());
+        };
+        let sealer = self.sealer_of(tenant, row.parsed("id")?).await?;
+        Ok(StateVersion { version, state: sealer.open(Kind::State, &version.to_string(), &sealed)? })
+    }
+
+    async fn sealer_of(&self, tenant: &TenantName, deployment: DeploymentId) -> Result<Sealer, StoreError> {
+        let key = self.inner.keys.of(self.db(), tenant).await?.ok_or_else(|| unknown_tenant(tenant))?;
+        Ok(key.sealer(deployment))
+    }
+}
+
+pub(crate) fn unknown_deployment(tenant: &TenantName, name: &DeploymentName) -> StoreError {
+    Problem::new(Code::DeploymentUnknown, format!("there is no deployment `{name}` of tenant `{tenant}`")).into()
+}
+
+pub(crate) fn unknown_run(id: RunId) -> StoreError {
+    Problem::new(Code::RunUnknown, format!("there is no run {id}")).into()
+}

@@ -1,0 +1,123 @@
+//! What readers get.
+
+use std::collections::BTreeMap;
+
+use landform_domain::run::{Generation, Kind, Status};
+use landform_domain::{DeploymentName, EngineChoice, EngineName, EventBody, Inputs, RunId, TemplateName, TenantName};
+
+use crate::db::Row;
+use crate::error::StoreError;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tenant {
+    pub name: TenantName,
+    pub created_at: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    pub name: TemplateName,
+    /// Ascending.
+    pub versions: Vec<TemplateVersion>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplateVersion {
+    pub version: i64,
+    pub digest: String,
+    pub created_at: i64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Deployment {
+    pub tenant: TenantName,
+    pub name: DeploymentName,
+    /// What the newest generation wants: to apply, or to destroy.
+    pub kind: Kind,
+    pub generation: Generation,
+    pub applied_generation: Option<Generation>,
+    pub template: TemplateName,
+    pub template_version: i64,
+    pub inputs: Inputs,
+    pub engine: EngineChoice,
+    pub requires_approval: bool,
+    pub last_run: Option<Run>,
+    pub created_at: i64,
+    pub updated_at: i64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub id: RunId,
+    pub tenant: TenantName,
+    pub deployment: DeploymentName,
+    pub kind: Kind,
+    pub generation: Generation,
+    pub requires_approval: bool,
+    pub cancel_requested: bool,
+    pub status: Status,
+    /// Known once a worker has chosen.
+    pub engine: Option<EngineName>,
+    pub attempts: i64,
+    pub created_at: i64,
+    pub started_at: Option<i64>,
+    pub ended_at: Option<i64>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// Counts from 1 in each run, without gaps.
+    pub seq: i64,
+    pub at: i64,
+    pub body: EventBody,
+}
+
+/// Outputs as the engine gave them, by name: JSON with `value`, `type` and `sensitive`. They may hold secrets.
+pub type Outputs = BTreeMap<String, serde_json::Value>;
+
+/// A whole state. It holds secrets.
+#[derive(Clone)]
+pub struct StateVersion {
+    pub version: i64,
+    pub state: Vec<u8>,
+}
+
+impl Run {
+    pub(crate) fn from_row(row: &Row) -> Result<Run, StoreError> {
+        Ok(Run {
+            id: row.parsed("id")?,
+            tenant: row.parsed("tenant")?,
+            deployment: row.parsed("name")?,
+            kind: kind(&row.text("kind")?)?,
+            generation: row.int("generation")?,
+            requires_approval: row.flag("requires_approval")?,
+            cancel_requested: row.flag("cancel_requested")?,
+            status: serde_json::from_str(&row.text("detail")?)?,
+            engine: row.text_or_null("engine")?.map(|text| text.parse()).transpose()?,
+            attempts: row.int("attempts")?,
+            created_at: row.int("created_at")?,
+            started_at: row.int_or_null("started_at")?,
+            ended_at: row.int_or_null("ended_at")?,
+        })
+    }
+
+    /// The part that the rules are about.
+    pub(crate) fn rules(&self) -> landform_domain::run::Run {
+        landform_domain::run::Run {
+            id: self.id,
+            kind: self.kind,
+            generation: self.generation,
+            requires_approval: self.requires_approval,
+            cancel_requested: self.cancel_requested,
+            status: self.status.clone(),
+        }
+    }
+}
+
+pub(crate) fn kind(text: &str) -> Result<Kind, StoreError> {
+    match text {
+        "apply" => Ok(Kind::Apply),
+        "destroy" => Ok(Kind::Destroy),
+        other => Err(StoreError::Corrupt(format!("kind {other}"))),
+    }
+}

@@ -1,0 +1,5 @@
+pub mod approval;
+pub mod catalog;
+pub mod desired;
+pub mod recovery;
+pub mod work;

@@ -1,0 +1,90 @@
+//! One suite for both stores: what holds on SQLite holds on PostgreSQL.
+
+mod cases;
+mod place;
+
+use place::Place;
+
+/// Runs every case on a store of its own, one after the other.
+macro_rules! suite {
+    ($($module:ident: $($case:ident),*;)*) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn sqlite() {
+            $($({
+                println!("{}::{}", stringify!($module), stringify!($case));
+                let folder = tempfile::tempdir().expect("a folder");
+                cases::$module::$case(Place::sqlite(folder.path())).await;
+            })*)*
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn postgres() {
+            let server = landform_testkit::postgres::Server::start().expect("PostgreSQL starts");
+            $($({
+                println!("{}::{}", stringify!($module), stringify!($case));
+                let name = concat!("t_", stringify!($case));
+                let url = server.database(&name[..name.len().min(60)]).await.expect("a database");
+                cases::$module::$case(Place::postgres(url)).await;
+            })*)*
+        }
+    };
+}
+
+suite! {
+    catalog:
+        the_admin_token_is_given_once,
+        tenants_are_made_once,
+        template_versions_grow_with_changes;
+    desired:
+        the_same_put_is_the_same_run,
+        a_failed_run_is_made_again,
+        a_newer_generation_supersedes_what_waits,
+        a_newer_generation_lets_an_apply_end,
+        generations_can_be_conditions,
+        an_idempotency_key_gives_the_same_answer,
+        sensitive_inputs_are_kept_and_sealed,
+        destroy_uses_what_made_the_state,
+        put_during_destroy_begins_anew,
+        two_first_writers_make_one_deployment;
+    work:
+        a_run_goes_from_queue_to_outputs,
+        one_run_at_a_time_per_deployment,
+        claims_never_overlap,
+        tenants_take_turns,
+        an_old_epoch_writes_nothing,
+        a_lapsed_lease_is_taken_over,
+        a_worker_voids_its_own_past,
+        cancelling_a_plan_fences_its_worker,
+        cancelling_an_apply_is_a_wish,
+        events_are_numbered_and_bounded,
+        the_doorbell_rings_for_others;
+    approval:
+        an_approved_plan_is_applied_once,
+        rejected_and_expired_plans_are_gone;
+    recovery:
+        a_dead_apply_is_recovered_from_its_journal,
+        doubts_block_until_they_are_answered,
+        adoptions_wait_until_they_are_done;
+}
+
+#[tokio::test]
+async fn a_second_process_on_sqlite_is_refused_with_the_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = Place::sqlite(folder.path());
+    let _first = place.open().await;
+    let error = place.try_open().await.expect_err("refused").to_string();
+    assert!(error.contains("another process works on"), "{error}");
+}
+
+#[tokio::test]
+async fn the_database_file_holds_no_secret() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = Place::sqlite(folder.path());
+    cases::desired::sensitive_inputs_are_kept_and_sealed(place).await;
+    let mut bytes = Vec::new();
+    for entry in std::fs::read_dir(folder.path().join("data")).expect("the data folder") {
+        bytes.extend(std::fs::read(entry.expect("an entry").path()).expect("a file"));
+    }
+    assert!(bytes.windows(9).any(|w| w == b"generatio"), "the database was read");
+    assert!(!bytes.windows(9).any(|w| w == b"correct-h"), "the secret is in it");
+}

@@ -1,0 +1,151 @@
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use landform_base::seal::MasterKey;
+use landform_base::secret::SecretString;
+use landform_domain::run::{Outcome, PlanSummary, Status};
+use landform_domain::template::Files;
+use landform_domain::{EngineChoice, Input, Inputs, RunId};
+use landform_store::{
+    Accepted, Claim, DeploymentWrite, Finish, Lease, Location, Opened, Options, Planned, Store, StoreError, WorkerId,
+};
+use serde_json::Value;
+
+/// Where a case has its store. It can be opened again, as after a restart.
+pub struct Place {
+    location: Location,
+    master_key: MasterKey,
+    pub lease: Duration,
+    pub approval: Duration,
+}
+
+impl Place {
+    pub fn sqlite(folder: &Path) -> Place {
+        Place::at(Location::Sqlite(PathBuf::from(folder).join("data")))
+    }
+
+    pub fn postgres(url: String) -> Place {
+        Place::at(Location::Postgres(SecretString::from(url)))
+    }
+
+    fn at(location: Location) -> Place {
+        let master_key = MasterKey::generate().expect("randomness");
+        Place { location, master_key, lease: Duration::from_secs(600), approval: Duration::from_secs(600) }
+    }
+
+    pub fn is_postgres(&self) -> bool {
+        matches!(self.location, Location::Postgres(_))
+    }
+
+    pub async fn try_open(&self) -> Result<Opened, StoreError> {
+        let mut options = Options::new(self.location.clone(), self.master_key.clone());
+        options.lease = self.lease;
+        options.approval = self.approval;
+        Store::open(options).await
+    }
+
+    pub async fn open(&self) -> Store {
+        self.try_open().await.expect("the store opens").store
+    }
+
+    /// A store with the tenants `acme` and `other` and a template `net`.
+    pub async fn furnished(&self) -> Store {
+        let store = self.open().await;
+        for tenant in ["acme", "other"] {
+            store.put_tenant(&tenant.parse().expect("a name")).await.expect("a tenant");
+        }
+        push(&store, "one").await;
+        store
+    }
+}
+
+pub async fn push(store: &Store, content: &str) -> i64 {
+    let files = Files::new([("main.tf".to_string(), content.as_bytes().to_vec())]).expect("files");
+    store.push_template(&"net".parse().expect("a name"), &files).await.expect("pushed").0.version
+}
+
+pub fn write(tenant: &str, name: &str, inputs: &[(&str, Value)]) -> DeploymentWrite {
+    let input = |(name, value): &(&str, Value)| {
+        (name.to_string(), Input { value: value.clone(), sensitive: name.starts_with("secret") })
+    };
+    DeploymentWrite {
+        tenant: tenant.parse().expect("a name"),
+        name: name.parse().expect("a name"),
+        template: "net".parse().expect("a name"),
+        template_version: None,
+        inputs: Inputs::new(inputs.iter().map(input).collect()).expect("inputs"),
+        engine: EngineChoice::Auto,
+        requires_approval: false,
+        if_generation: None,
+    }
+}
+
+pub async fn put(store: &Store, tenant: &str, name: &str, inputs: &[(&str, Value)]) -> Accepted {
+    store.put_deployment(write(tenant, name, inputs), None).await.expect("accepted")
+}
+
+pub async fn delete(store: &Store, tenant: &str, name: &str) -> Accepted {
+    let (tenant, name) = (tenant.parse().expect("a name"), name.parse().expect("a name"));
+    store.delete_deployment(&tenant, &name, None, None).await.expect("accepted")
+}
+
+pub fn worker(name: &str) -> WorkerId {
+    WorkerId::new(name)
+}
+
+pub async fn claim(store: &Store) -> Claim {
+    store.claim(&worker("w")).await.expect("claims").expect("a run is due")
+}
+
+pub async fn nothing_due(store: &Store) {
+    let claimed = store.claim(&worker("w")).await.expect("claims");
+    assert!(claimed.is_none(), "run {} is due", claimed.unwrap().lease.run);
+}
+
+pub fn plan() -> Planned {
+    Planned { summary: PlanSummary { creates: 1, ..Default::default() }, effective: true, plan: b"the plan".to_vec() }
+}
+
+pub async fn begin_apply(store: &Store) -> Claim {
+    let claimed = claim(store).await;
+    store.planned(&claimed.lease, plan()).await.expect("planned");
+    claimed
+}
+
+pub fn done(state: &str) -> Finish {
+    let output = serde_json::json!({"value": state, "type": "string", "sensitive": false});
+    Finish {
+        outcome: Outcome::Succeeded,
+        state: Some(state.as_bytes().to_vec()),
+        outputs: Some(BTreeMap::from([("state".to_string(), output)])),
+        adopted: Vec::new(),
+    }
+}
+
+pub fn ended(outcome: Outcome, state: Option<&str>) -> Finish {
+    Finish { outcome, state: state.map(|state| state.as_bytes().to_vec()), outputs: None, adopted: Vec::new() }
+}
+
+pub async fn finish(store: &Store, lease: &Lease, finish: Finish) -> Status {
+    store.finish(lease, finish).await.expect("finished")
+}
+
+/// Carries the next run out with success.
+pub async fn carry_out(store: &Store, state: &str) -> Claim {
+    let claimed = begin_apply(store).await;
+    finish(store, &claimed.lease, done(state)).await;
+    claimed
+}
+
+pub async fn status(store: &Store, run: RunId) -> Status {
+    store.run(run).await.expect("the run").status
+}
+
+pub fn code<T>(result: Result<T, StoreError>) -> landform_domain::Code {
+    match result {
+        Err(StoreError::Refused(problem)) => problem.code,
+        Err(other) => panic!("not refused, but: {other}"),
+        Ok(_) => panic!("not refused"),
+    }
+}
