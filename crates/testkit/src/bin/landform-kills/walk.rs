@@ -1,0 +1,287 @@
+//! The walk: one apply after the other, each with a kill at a random moment of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use landform_testkit::landform::{Landform, Setup, answer};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::judge;
+
+const TEMPLATE: &str = include_str!("template.tf");
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What is left to say when all went well.
+#[derive(Default)]
+pub struct Summary {
+    kills: u32,
+    interrupted: u32,
+    unanswered: u32,
+    adopted: u32,
+    absent: u32,
+    objects: usize,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} kills, {} of them in the middle of a run; {} requests got no answer and were sent again; \
+             {} objects in doubt ({} existed and were adopted, {} were absent); at the end the ledger's {} objects are \
+             the states' objects, each once, and no child is left",
+            self.kills,
+            self.interrupted,
+            self.unanswered,
+            self.adopted + self.absent,
+            self.adopted,
+            self.absent,
+            self.objects,
+        )
+    }
+}
+
+struct Walk<'a> {
+    setup: &'a Setup,
+    engine: &'a str,
+    ledger: PathBuf,
+    random: StdRng,
+    landform: Option<Landform>,
+    /// Deployments that should exist, with their inputs.
+    deployments: BTreeMap<String, Inputs>,
+    made: u32,
+    summary: Summary,
+}
+
+#[derive(Clone)]
+struct Inputs {
+    size: u32,
+    kind: u32,
+}
+
+/// One change of one deployment; `None` destroys it.
+struct Change {
+    deployment: String,
+    wanted: Option<Inputs>,
+}
+
+pub async fn run(setup: &Setup, engine: &str, applies: u32, seed: u64) -> Result<Summary> {
+    let mut walk = Walk {
+        setup,
+        engine,
+        ledger: setup.data.with_file_name("ledger"),
+        random: StdRng::seed_from_u64(seed),
+        landform: Some(Landform::start(setup).await?),
+        deployments: BTreeMap::new(),
+        made: 0,
+        summary: Summary::default(),
+    };
+    walk.landform()?.call("PUT", "/v1/tenants/kills", Some(json!({}))).await?;
+    walk.landform()?.push_template("kills", &[("main.tf", TEMPLATE)]).await?;
+    let usual = walk.usual_duration().await.context("before any kill")?;
+    for step in 0..applies {
+        let change = walk.next_change();
+        let deployment = change.deployment.clone();
+        let delay = usual.mul_f64(walk.random.random_range(0.0..1.3));
+        let key = format!("apply-{step}");
+        walk.kill_during(change, &key, delay)
+            .await
+            .with_context(|| format!("apply {step}, {deployment}, {delay:.0?}"))?;
+        if step % 10 == 9 {
+            println!("  {} kills", walk.summary.kills);
+        }
+    }
+    walk.settle_accounts().await?;
+    Ok(walk.summary)
+}
+
+impl Walk<'_> {
+    fn landform(&self) -> Result<&Landform> {
+        self.landform.as_ref().context("landform is not running")
+    }
+
+    /// How long an apply takes that nobody disturbs: the kills are spread over a little more than that.
+    async fn usual_duration(&mut self) -> Result<Duration> {
+        let mut longest = Duration::ZERO;
+        for _ in 0..3 {
+            let change = Change { deployment: self.new_name(), wanted: Some(Inputs { size: 1, kind: 0 }) };
+            let begin = Instant::now();
+            let run = run_of(&self.submit(&change, &change.deployment).await?)?;
+            let status = self.settled(&run).await?;
+            ensure!(status["status"] == "succeeded", "an undisturbed run: {status}");
+            longest = longest.max(begin.elapsed());
+            self.accept(change).await?;
+        }
+        Ok(longest)
+    }
+
+    fn new_name(&mut self) -> String {
+        self.made += 1;
+        format!("site{}", self.made)
+    }
+
+    fn next_change(&mut self) -> Change {
+        let names: Vec<String> = self.deployments.keys().cloned().collect();
+        let dice = self.random.random_range(0..10);
+        if names.is_empty() || dice < 4 {
+            return Change { deployment: self.new_name(), wanted: Some(Inputs { size: 1, kind: 0 }) };
+        }
+        let deployment = names[self.random.random_range(0..names.len())].clone();
+        let mut inputs = self.deployments[&deployment].clone();
+        match dice {
+            4..=5 => inputs.size += 1,
+            6..=7 => inputs.kind += 1,
+            _ => return Change { deployment, wanted: None },
+        }
+        Change { deployment, wanted: Some(inputs) }
+    }
+
+    /// The key makes a repeated request the same request, as a careful client would have it.
+    async fn submit(&self, change: &Change, key: &str) -> Result<Value> {
+        let path = format!("/v1/tenants/kills/deployments/{}", change.deployment);
+        let request = match &change.wanted {
+            None => self.landform()?.request(Method::DELETE, &path),
+            Some(inputs) => self.landform()?.request(Method::PUT, &path).json(&json!({
+                "template": "kills",
+                "engine": self.engine,
+                "inputs": {
+                    "ledger": self.ledger,
+                    "name": change.deployment,
+                    "size": inputs.size,
+                    "kind": format!("kind{}", inputs.kind),
+                },
+            })),
+        };
+        answer(request.header("idempotency-key", key)).await
+    }
+
+    async fn kill_during(&mut self, change: Change, key: &str, delay: Duration) -> Result<()> {
+        let kill_at = tokio::time::Instant::now() + delay;
+        let answered = tokio::time::timeout_at(kill_at, self.submit(&change, key)).await;
+        tokio::time::sleep_until(kill_at).await;
+        self.landform.take().context("landform is not running")?.kill()?;
+        self.summary.kills += 1;
+        self.landform = Some(Landform::start(self.setup).await?);
+        let accepted = match answered {
+            Ok(answer) => answer?,
+            Err(_) => {
+                self.summary.unanswered += 1;
+                self.submit(&change, key).await?
+            }
+        };
+        self.finish(&run_of(&accepted)?).await?;
+        self.accept(change).await
+    }
+
+    /// Waits for the run's end, and answers what it asks, as an operator would who can look into the ledger.
+    async fn finish(&mut self, run: &str) -> Result<()> {
+        loop {
+            let now = self.settled(run).await?;
+            match now["status"].as_str() {
+                Some("succeeded" | "unchanged") => {
+                    self.summary.interrupted += u32::from(now["attempt"].as_u64().context("an attempt")? > 1);
+                    return Ok(());
+                }
+                Some("needs_recovery") => self.recover(run, &now).await?,
+                _ => bail!("the run ended badly: {now}"),
+            }
+        }
+    }
+
+    async fn recover(&mut self, run: &str, now: &Value) -> Result<()> {
+        let deployment = now["deployment"].as_str().context("a run names its deployment")?;
+        let state = judge::objects_in_state(self.landform()?, deployment).await?;
+        let existing = judge::ids_by_name(&self.ledger)?;
+        let mut answers = serde_json::Map::new();
+        for doubt in now["doubts"].as_array().context("doubts")? {
+            let address = doubt["address"].as_str().context("a doubt names an address")?;
+            let name = name_of(deployment, address)?;
+            let unknown: Vec<&String> =
+                existing.get(&name).into_iter().flatten().filter(|id| state.get(&name) != Some(id)).collect();
+            let answer = match unknown.as_slice() {
+                [] => {
+                    self.summary.absent += 1;
+                    json!("absent")
+                }
+                [id] => {
+                    self.summary.adopted += 1;
+                    json!({"adopt": id})
+                }
+                several => bail!("{name} exists {} times: {several:?}", several.len()),
+            };
+            answers.insert(address.to_owned(), answer);
+        }
+        ensure!(!answers.is_empty(), "a run that needs recovery must say what is in doubt: {now}");
+        let path = format!("/v1/runs/{run}/recover");
+        self.landform()?.call("POST", &path, Some(json!({"answers": answers}))).await?;
+        Ok(())
+    }
+
+    /// The change is done: the ledger must have exactly what the state has.
+    async fn accept(&mut self, change: Change) -> Result<()> {
+        let state = match change.wanted {
+            Some(inputs) => {
+                self.deployments.insert(change.deployment.clone(), inputs);
+                judge::objects_in_state(self.landform()?, &change.deployment).await?
+            }
+            None => {
+                self.deployments.remove(&change.deployment);
+                BTreeMap::new()
+            }
+        };
+        ensure!(state.len() == if self.deployments.contains_key(&change.deployment) { 3 } else { 0 }, "{state:?}");
+        judge::agree(&change.deployment, &state, &self.ledger)
+    }
+
+    async fn settled(&self, run: &str) -> Result<Value> {
+        let begin = Instant::now();
+        loop {
+            let now = self.landform()?.call("GET", &format!("/v1/runs/{run}"), None).await?;
+            match now["status"].as_str() {
+                Some("queued" | "planning" | "applying") => {}
+                _ => return Ok(now),
+            }
+            ensure!(begin.elapsed() < PATIENCE, "run {run} does not come to an end: {now}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Every deployment takes one more change, and then all states together are the ledger.
+    async fn settle_accounts(&mut self) -> Result<()> {
+        let mut known = BTreeSet::new();
+        for (deployment, mut inputs) in self.deployments.clone() {
+            inputs.size += 1;
+            let change = Change { deployment: deployment.clone(), wanted: Some(inputs) };
+            let run = run_of(&self.submit(&change, &format!("last-{deployment}")).await?)?;
+            let ended = self.settled(&run).await?;
+            ensure!(ended["status"] == "succeeded", "the next run of {deployment}: {ended}");
+            self.accept(change).await?;
+            known.extend(judge::objects_in_state(self.landform()?, &deployment).await?.into_values());
+        }
+        let existing: BTreeSet<String> = judge::ids_by_name(&self.ledger)?.into_values().flatten().collect();
+        ensure!(existing == known, "the ledger has {existing:?}, all states together have {known:?}");
+        self.summary.objects = existing.len();
+        self.landform.take().context("landform is not running")?.stop().await?;
+        let left = judge::leftovers(&self.setup.providers)?;
+        ensure!(left.is_empty(), "children are left behind: {left:?}");
+        Ok(())
+    }
+}
+
+/// The name that the template gives to the object at this address.
+fn name_of(deployment: &str, address: &str) -> Result<String> {
+    if address == "ledger_object.first" {
+        return Ok(format!("{deployment}-first"));
+    }
+    let index = address.strip_prefix("ledger_object.more[").and_then(|rest| rest.strip_suffix(']'));
+    Ok(format!("{deployment}-{}", index.with_context(|| format!("an unknown address: {address}"))?))
+}
+
+fn run_of(answer: &Value) -> Result<String> {
+    Ok(answer["run"]["id"].as_str().with_context(|| format!("no run in {answer}"))?.to_owned())
+}
