@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -54,12 +55,30 @@ fn said(stderr: &str) -> String {
     if stderr.is_empty() { String::new() } else { format!("; it said: {stderr}") }
 }
 
+/// What a provider sees of the machine when it starts; none of it can be changed later. The default is neutral: it
+/// shows nothing of ours.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// Set for the provider, on top of a few variables that are no secrets. Nothing else of ours is handed down.
+    pub environment: BTreeMap<String, String>,
+    /// The folder that it works in; by default one of its own, which goes with the process. Some providers take
+    /// relative paths from their configuration, and some write files wherever they are.
+    pub folder: Option<PathBuf>,
+}
+
+/// The values may be secrets.
+impl fmt::Debug for Surroundings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&String> = self.environment.keys().collect();
+        f.debug_struct("Surroundings").field("environment", &names).field("folder", &self.folder).finish()
+    }
+}
+
 /// How to start one provider process.
 #[derive(Debug)]
 pub struct Launch {
     pub binary: PathBuf,
-    /// For the provider alone, on top of a few variables that are no secrets. Nothing else of ours is handed down.
-    pub environment: BTreeMap<String, String>,
+    pub surroundings: Surroundings,
     pub timeout: Duration,
     /// Where the process is registered while it lives, see [`landform_base::child::sweep`].
     pub register: Option<PathBuf>,
@@ -67,7 +86,12 @@ pub struct Launch {
 
 impl Launch {
     pub fn new(binary: impl Into<PathBuf>) -> Launch {
-        Launch { binary: binary.into(), environment: BTreeMap::new(), timeout: Duration::from_secs(60), register: None }
+        Launch {
+            binary: binary.into(),
+            surroundings: Surroundings::default(),
+            timeout: Duration::from_secs(60),
+            register: None,
+        }
     }
 
     pub(crate) async fn start(self) -> Result<Started, StartError> {
@@ -83,8 +107,11 @@ impl Launch {
             ("TMPDIR".into(), folder.path().into()),
         ]
         .into();
-        environment.extend(self.environment.iter().map(|(name, value)| (name.into(), value.into())));
+        environment.extend(self.surroundings.environment.iter().map(|(name, value)| (name.into(), value.into())));
+        let work = folder.path().join("work");
+        std::fs::create_dir(&work).map_err(spawn)?;
         let spec = Spec {
+            folder: Some(self.surroundings.folder.clone().unwrap_or(work)),
             environment,
             inherit: INHERITED.iter().map(Into::into).collect(),
             stdout: Stream::Piped,

@@ -1,4 +1,3 @@
-use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +7,7 @@ use landform_protocol::Provider;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::binary::Binary;
-use crate::launch::{Launch, StartError};
+use crate::launch::{Launch, StartError, Surroundings};
 use crate::process::Process;
 use crate::schemas::Schemas;
 
@@ -82,17 +81,18 @@ impl Pool {
         Pool { shared: Arc::new(Shared { limits, schemas, register, in_use, spares }) }
     }
 
-    /// A blank process, at once if there is a spare. Environment variables are fixed when a process starts and a spare
-    /// has none, so whoever needs some waits for a start.
-    pub async fn acquire(&self, binary: &Binary, environment: &BTreeMap<String, String>) -> Result<Lent, StartError> {
+    /// A blank process, at once if there is a spare. Surroundings are fixed when a process starts and those of a spare
+    /// are neutral, so whoever needs others waits for a start.
+    pub async fn acquire(&self, binary: &Binary, surroundings: &Surroundings) -> Result<Lent, StartError> {
+        let neutral = *surroundings == Surroundings::default();
         let limit = self.shared.limits.in_use;
         let place = self.shared.in_use.clone().try_acquire_owned().map_err(|_| StartError::TooMany { limit })?;
-        let spare = if environment.is_empty() { self.shared.take(binary) } else { None };
+        let spare = if neutral { self.shared.take(binary) } else { None };
         let process = match spare {
             Some(process) => process,
-            None => self.shared.start(binary, environment.clone()).await?,
+            None => self.shared.start(binary, surroundings.clone()).await?,
         };
-        if environment.is_empty() {
+        if neutral {
             self.warm(binary);
         }
         Ok(Lent { process, _place: place })
@@ -105,7 +105,7 @@ impl Pool {
         }
         let (shared, binary) = (self.shared.clone(), binary.clone());
         tokio::spawn(async move {
-            let process = shared.start(&binary, BTreeMap::new()).await;
+            let process = shared.start(&binary, Surroundings::default()).await;
             if let Ok(process) = &process {
                 // Where the provider insists on this call, it is made now, ahead of need. A failure comes back to
                 // whoever uses the process.
@@ -129,9 +129,9 @@ impl Shared {
         self.spares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn start(&self, binary: &Binary, environment: BTreeMap<String, String>) -> Result<Process, StartError> {
+    async fn start(&self, binary: &Binary, surroundings: Surroundings) -> Result<Process, StartError> {
         let launch = Launch {
-            environment,
+            surroundings,
             timeout: self.limits.start_timeout,
             register: self.register.clone(),
             ..Launch::new(&binary.path)

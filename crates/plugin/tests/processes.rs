@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use landform_cty::{Type, Value};
-use landform_plugin::{Binary, Launch, Limits, Pool, Process, Schemas, StartError};
+use landform_plugin::{Binary, Launch, Limits, Pool, Process, Schemas, StartError, Surroundings};
 use landform_protocol::wire::Version;
 use landform_protocol::*;
 use landform_testkit::parts;
@@ -173,7 +173,7 @@ async fn what_is_no_provider_is_a_clear_error() {
 fn witness(folder: &Path) -> PathBuf {
     let log = folder.join("environments");
     let provider = parts::provider("hashicorp/time");
-    script(folder, "witness", &format!("(env; echo --) >> {}\nexec {}", log.display(), provider.display()))
+    script(folder, "witness", &format!("(env; pwd; echo --) >> {}\nexec {}", log.display(), provider.display()))
 }
 
 fn environments(folder: &Path) -> Vec<String> {
@@ -186,18 +186,23 @@ async fn a_spare_is_blank_and_used_once() {
     let folder = tempfile::tempdir().unwrap();
     let binary = Binary::at(&witness(folder.path())).unwrap();
     let pool = Pool::new(Limits { spares: 1, ..Limits::default() }, Schemas::in_memory(), None);
-    let none = BTreeMap::new();
+    let none = Surroundings::default();
     let first = pool.acquire(&binary, &none).await.unwrap();
     first.schema().await.unwrap();
     // The second start is the spare; it happens by itself.
     while environments(folder.path()).len() < 2 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let secret = BTreeMap::from([("VENDOR_TOKEN".to_owned(), "s3cret".to_owned())]);
+    let environment = BTreeMap::from([("VENDOR_TOKEN".to_owned(), "s3cret".to_owned())]);
+    let secret = Surroundings { environment, folder: Some(folder.path().into()) };
+    assert!(!format!("{secret:?}").contains("s3cret"));
     let with_secret = pool.acquire(&binary, &secret).await.unwrap();
     let seen = environments(folder.path());
     assert_eq!(seen.len(), 3, "credentials in the environment mean a start of its own");
     assert!(seen[2].contains("VENDOR_TOKEN=s3cret"));
+    let here = folder.path().canonicalize().unwrap().display().to_string();
+    let works_here = |environment: &str| environment.lines().any(|line| line == here);
+    assert!(works_here(&seen[2]) && !works_here(&seen[0]) && !works_here(&seen[1]));
     for environment in &seen {
         assert!(!environment.contains("CARGO"), "only what is on the list is handed down: {environment}");
     }
@@ -212,7 +217,7 @@ async fn a_spare_is_blank_and_used_once() {
 async fn the_number_of_processes_is_bounded() {
     let binary = Binary::at(&parts::provider("hashicorp/time")).unwrap();
     let pool = Pool::new(Limits { in_use: 1, spares: 0, ..Limits::default() }, Schemas::in_memory(), None);
-    let none = BTreeMap::new();
+    let none = Surroundings::default();
     let first = pool.acquire(&binary, &none).await.unwrap();
     assert!(matches!(pool.acquire(&binary, &none).await, Err(StartError::TooMany { limit: 1 })));
     drop(first);

@@ -50,6 +50,7 @@ fn schema() -> ProviderSchema {
         provider: Schema { version: 0, block: inner },
         resources: BTreeMap::from([("x_thing".into(), Schema { version: 3, block: block.clone() })]),
         data_sources: BTreeMap::from([("x_data".into(), Schema { version: 0, block })]),
+        provider_meta: Some(Schema { version: 0, block: Block::default() }),
         capabilities: ServerCapabilities {
             plan_destroy: true,
             get_provider_schema_optional: true,
@@ -121,6 +122,8 @@ fn a_plan_survives_with_its_unknowns_private_bytes_and_paths() {
         prior_private: b"\x00private\xff".to_vec(),
     };
     let read = wire_call(&types, &plan);
+    let meta = plan.to_wire(&types).unwrap().provider_meta.map(|meta| meta.msgpack);
+    assert_eq!(meta, Some(vec![0xc0]), "a provider with a schema for it is sent a null");
     assert_eq!((&read.prior, &read.proposed, &read.config), (&plan.prior, &plan.proposed, &plan.config));
     assert_eq!(read.prior_private, plan.prior_private);
 

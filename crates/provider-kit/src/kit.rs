@@ -39,6 +39,7 @@ impl<D: Definition> Kit<D> {
             provider: definition.schema(),
             resources: resources.iter().map(|(name, resource)| ((*name).to_owned(), resource.schema())).collect(),
             data_sources: BTreeMap::new(),
+            provider_meta: None,
             capabilities: ServerCapabilities {
                 plan_destroy: false,
                 get_provider_schema_optional: true,

@@ -216,7 +216,7 @@ impl Call for ReadResource {
             type_name: self.type_name.clone(),
             current_state: to_dynamic("current_state", &self.current, types.resource(&self.type_name)?)?,
             private: self.private.clone(),
-            provider_meta: None,
+            provider_meta: types.meta(),
             client_capabilities: client_capabilities(),
             current_identity: None,
         })
@@ -261,7 +261,7 @@ impl Call for PlanResourceChange {
             proposed_new_state: to_dynamic("proposed_new_state", &self.proposed, ty)?,
             config: to_dynamic("config", &self.config, ty)?,
             prior_private: self.prior_private.clone(),
-            provider_meta: None,
+            provider_meta: types.meta(),
             client_capabilities: client_capabilities(),
             prior_identity: None,
         })
@@ -316,7 +316,7 @@ impl Call for ApplyResourceChange {
             planned_state: to_dynamic("planned_state", &self.planned, ty)?,
             config: to_dynamic("config", &self.config, ty)?,
             planned_private: self.planned_private.clone(),
-            provider_meta: None,
+            provider_meta: types.meta(),
             planned_identity: None,
         })
     }
@@ -415,7 +415,7 @@ impl Call for ReadDataSource {
         Ok(Self::Request {
             config: to_dynamic("config", &self.config, types.data_source(&self.type_name)?)?,
             type_name: self.type_name.clone(),
-            provider_meta: None,
+            provider_meta: types.meta(),
             client_capabilities: client_capabilities(),
         })
     }

@@ -75,6 +75,7 @@ macro_rules! schema_conversion {
                     provider: schema_from(response.provider.unwrap_or_default())?,
                     resources: schemas(response.resource_schemas)?,
                     data_sources: schemas(response.data_source_schemas)?,
+                    provider_meta: response.provider_meta.map(schema_from).transpose()?,
                     capabilities: response.server_capabilities.unwrap_or_default().into(),
                 };
                 Ok((schema, response.diagnostics.into_iter().map(Into::into).collect()))
@@ -92,7 +93,7 @@ macro_rules! schema_conversion {
                     resource_schemas: schemas(&schema.resources)?,
                     data_source_schemas: schemas(&schema.data_sources)?,
                     diagnostics: Vec::new(),
-                    provider_meta: None,
+                    provider_meta: schema.provider_meta.as_ref().map(schema_to).transpose()?,
                     server_capabilities: Some(schema.capabilities.into()),
                 })
             }

@@ -25,6 +25,7 @@ pub struct Types {
     provider: Type,
     resources: BTreeMap<String, Type>,
     data_sources: BTreeMap<String, Type>,
+    has_meta: bool,
 }
 
 impl Types {
@@ -36,11 +37,18 @@ impl Types {
             provider: schema.provider.block.implied_type(),
             resources: implied(&schema.resources),
             data_sources: implied(&schema.data_sources),
+            has_meta: schema.provider_meta.is_some(),
         }
     }
 
     pub fn provider(&self) -> &Type {
         &self.provider
+    }
+
+    /// The null that goes with each call about an object, if the provider has a schema for it.
+    pub(super) fn meta(&self) -> Option<tfplugin::DynamicValue> {
+        const NIL: u8 = 0xc0;
+        self.has_meta.then(|| tfplugin::DynamicValue { msgpack: vec![NIL], json: Vec::new() })
     }
 
     pub fn resource(&self, name: &str) -> Result<&Type, WireError> {
