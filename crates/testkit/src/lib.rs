@@ -9,3 +9,4 @@ pub mod parts;
 pub mod postgres;
 pub mod programs;
 pub mod tofu;
+pub mod transcript;
