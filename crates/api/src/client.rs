@@ -9,8 +9,8 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Accepted, Deployment, DeploymentList, DeploymentSpec, Event, EventList, Outputs, ProblemBody, Recovery, Rejection,
-    Run, RunList, Template, TemplateList, TemplateVersion, Tenant, TenantList,
+    Accepted, Deployment, DeploymentList, DeploymentSpec, Event, EventList, Outputs, ProblemBody, Recovery, Reject,
+    Run, RunList, Template, TemplateList, TemplateVersion, Tenant, TenantList, TenantSpec,
 };
 
 const CONNECT: Duration = Duration::from_secs(10);
@@ -90,7 +90,7 @@ impl Client {
 
     pub async fn tenant_put(&self, name: &TenantName) -> Result<Tenant, ClientError> {
         let request = self.request(Method::PUT, &format!("tenants/{name}"));
-        self.read(request.json(&serde_json::json!({}))).await
+        self.read(request.json(&TenantSpec::default())).await
     }
 
     pub async fn tenant(&self, name: &TenantName) -> Result<Tenant, ClientError> {
@@ -193,7 +193,7 @@ impl Client {
     }
 
     pub async fn run_reject(&self, id: RunId, reason: &str) -> Result<Run, ClientError> {
-        let body = Rejection { by: None, reason: reason.to_owned() };
+        let body = Reject { reason: reason.to_owned() };
         self.read(self.request(Method::POST, &format!("runs/{id}/reject")).json(&body)).await
     }
 

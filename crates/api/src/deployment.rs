@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use landform_domain::{DeploymentName, EngineChoice, RunId, TemplateName, TenantName};
+use landform_domain::{DeploymentName, EngineChoice, TemplateName, TenantName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ pub struct DeploymentSpec {
     /// Values for the template's variables. They are data: nothing in them is read as a template.
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
-    /// Names of inputs that are shown masked from now on. One that is left out of `inputs` keeps its value.
+    /// Names of inputs that are shown masked from now on. Later on, one that is left out of `inputs` keeps its value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sensitive: Vec<String>,
     #[serde(default)]
@@ -43,9 +43,9 @@ pub struct Deployment {
     pub applied_generation: Option<i64>,
     /// Its end was asked for.
     pub destroying: bool,
-    pub run: RunId,
-    /// The status of that run.
-    pub status: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_run: Option<Run>,
+    pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 

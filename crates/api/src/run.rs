@@ -37,8 +37,13 @@ pub struct Run {
     pub superseded_by: Option<RunId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<Rejection>,
+    /// How often a worker has taken it up.
+    pub attempts: i64,
     pub created_at: Timestamp,
-    pub updated_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
 }
 
 impl Run {
@@ -58,12 +63,17 @@ pub struct RunList {
     pub runs: Vec<Run>,
 }
 
-/// Why a plan is not wanted; also the body of `reject`.
+/// Who did not want a plan, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rejection {
+    pub by: String,
+    pub reason: String,
+}
+
+/// The body of `reject`. Who rejects is known from the token.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rejection {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
+pub struct Reject {
     #[serde(default)]
     pub reason: String,
 }

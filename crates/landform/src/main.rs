@@ -1,6 +1,91 @@
+//! The `landform` binary: commands and wiring, without rules of its own.
+
+mod connection;
+mod deployment;
+mod failure;
+mod run;
+mod serve;
+mod show;
+mod template;
+mod tenant;
 mod tf;
+mod watch;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::connection::Connection;
+use crate::failure::{EXIT_CODES, Failure};
+
+/// A control plane that runs Terraform and OpenTofu for fleets
+#[derive(Parser, Debug)]
+#[command(name = "landform", version, after_help = EXIT_CODES)]
+struct Arguments {
+    #[command(flatten)]
+    connection: Connection,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Run the server and its workers
+    Serve(serve::Options),
+    /// Tenants
+    #[command(subcommand)]
+    Tenant(tenant::Command),
+    /// Templates
+    #[command(subcommand)]
+    Template(template::Command),
+    /// Create or change a deployment
+    Deploy(deployment::Deploy),
+    /// List deployments
+    Deployments(deployment::List),
+    /// Show a deployment's outputs
+    Output(deployment::Output),
+    /// Destroy what a deployment has made, and then the deployment
+    Destroy(deployment::Destroy),
+    /// A deployment's state
+    #[command(subcommand)]
+    State(deployment::State),
+    /// Runs
+    #[command(subcommand)]
+    Run(run::Command),
+    /// OpenTofu's commands in an ordinary folder, carried out by the native engine
+    #[command(disable_help_flag = true)]
+    Tf {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+        args: Vec<OsString>,
+    },
+}
 
 #[tokio::main]
-async fn main() -> std::process::ExitCode {
-    tf::run(std::env::args_os().skip(2).collect()).await
+async fn main() -> ExitCode {
+    let Arguments { connection, json, command } = Arguments::parse();
+    let done = match command {
+        Command::Serve(options) => serve::run(options, &connection).await,
+        Command::Tenant(command) => tenant::run(command, &connection, json).await,
+        Command::Template(command) => template::run(command, &connection, json).await,
+        Command::Deploy(args) => deployment::deploy(args, &connection, json).await,
+        Command::Deployments(args) => deployment::list(args, &connection, json).await,
+        Command::Output(args) => deployment::output(args, &connection, json).await,
+        Command::Destroy(args) => deployment::destroy(args, &connection, json).await,
+        Command::State(command) => deployment::state(command, &connection).await,
+        Command::Run(command) => run::run(command, &connection, json).await,
+        Command::Tf { args } => return tf::run(args).await,
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => Failure::report(&failure, json),
+    }
+}
+
+/// Reads a name or an id for clap, which wants to show why it cannot.
+fn name_of<T: std::str::FromStr<Err = landform_domain::Problem>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|problem: landform_domain::Problem| format!("{}. {}", problem.message, problem.hint()))
 }

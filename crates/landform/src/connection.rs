@@ -1,0 +1,58 @@
+use std::path::PathBuf;
+
+use clap::Args;
+use landform_api::Client;
+use landform_base::secret::SecretString;
+
+use crate::failure::Failure;
+
+pub const DEFAULT_LISTEN: &str = "127.0.0.1:7040";
+
+/// Which server is spoken to, and as whom.
+#[derive(Args, Debug)]
+pub struct Connection {
+    /// The server's address
+    #[arg(long, global = true, env = "LANDFORM_SERVER", default_value = "http://127.0.0.1:7040", value_name = "URL")]
+    server: String,
+    /// The token to speak with; otherwise the admin token in the data folder is used
+    #[arg(long, global = true, env = "LANDFORM_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// The data folder [default: ~/.local/share/landform]
+    #[arg(long, global = true, env = "LANDFORM_DATA", value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+impl Connection {
+    pub fn client(&self) -> Result<Client, Failure> {
+        let token = match &self.token {
+            Some(token) => token.clone(),
+            None => self.token_of_data_folder()?,
+        };
+        Ok(Client::new(&self.server, SecretString::from(token))?)
+    }
+
+    pub fn data_folder(&self) -> Result<PathBuf, Failure> {
+        if let Some(data) = &self.data {
+            return Ok(data.clone());
+        }
+        let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+        let home = home.ok_or_else(|| Failure::usage("there is no HOME", "Name a folder with --data."))?;
+        Ok(PathBuf::from(home).join(".local/share/landform"))
+    }
+
+    fn token_of_data_folder(&self) -> Result<String, Failure> {
+        let path = token_file(&self.data_folder()?);
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            let message = format!("no token: {}: {error}", path.display());
+            Failure::usage(
+                message,
+                "Give one with --token or LANDFORM_TOKEN, or name the server's data folder with --data.",
+            )
+        })?;
+        Ok(text.trim().to_owned())
+    }
+}
+
+pub fn token_file(data: &std::path::Path) -> PathBuf {
+    data.join("admin.token")
+}

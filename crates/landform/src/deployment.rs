@@ -1,0 +1,232 @@
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use landform_api::{Deployment, DeploymentSpec, Location, Write};
+use landform_domain::{EngineChoice, TemplateName, TenantName};
+use serde_json::Value;
+
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::{name_of, show, watch};
+
+#[derive(Args, Debug)]
+pub struct Deploy {
+    /// The deployment
+    #[arg(value_name = "TENANT/NAME")]
+    location: Location,
+    /// The template, and a version of it if not the newest
+    #[arg(long, value_name = "NAME[@VERSION]", value_parser = template)]
+    template: (TemplateName, Option<i64>),
+    /// A variable: `name=text` is always text, `name:=json` is any JSON value
+    #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable)]
+    variables: Vec<(String, Value)>,
+    /// A file with a JSON object of variables; --var wins over it
+    #[arg(long, value_name = "FILE")]
+    var_file: Option<PathBuf>,
+    /// A variable whose value is never shown
+    #[arg(long, value_name = "NAME")]
+    sensitive: Vec<String>,
+    /// `native`, `cli` or `auto`
+    #[arg(long, default_value = "auto", value_parser = name_of::<EngineChoice>)]
+    engine: EngineChoice,
+    /// Plan, then wait until somebody has approved
+    #[arg(long)]
+    approval: bool,
+    #[command(flatten)]
+    write: WriteOptions,
+}
+
+#[derive(Args, Debug)]
+pub struct Destroy {
+    /// The deployment
+    #[arg(value_name = "TENANT/NAME")]
+    location: Location,
+    #[command(flatten)]
+    write: WriteOptions,
+}
+
+#[derive(Args, Debug)]
+struct WriteOptions {
+    /// Wait until the run has ended
+    #[arg(long)]
+    wait: bool,
+    /// Refuse unless the deployment is still at this generation
+    #[arg(long, value_name = "N")]
+    if_generation: Option<i64>,
+    /// Sent again with the same key, the request has no further effect
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+}
+
+impl WriteOptions {
+    fn write(&self) -> Write {
+        Write { wait: None, idempotency_key: self.idempotency_key.clone(), if_generation: self.if_generation }
+    }
+}
+
+#[derive(Args, Debug)]
+pub struct List {
+    /// Only this tenant's
+    #[arg(value_parser = name_of::<TenantName>)]
+    tenant: Option<TenantName>,
+}
+
+#[derive(Args, Debug)]
+pub struct Output {
+    /// The deployment
+    #[arg(value_name = "TENANT/NAME")]
+    location: Location,
+    /// Show sensitive values, too
+    #[arg(long)]
+    show_sensitive: bool,
+}
+
+#[derive(clap::Subcommand, Debug)]
+pub enum State {
+    /// Write the state to standard output, as any `tofu` reads it
+    Pull {
+        /// The deployment
+        #[arg(value_name = "TENANT/NAME")]
+        location: Location,
+    },
+}
+
+pub async fn deploy(args: Deploy, connection: &Connection, json: bool) -> Result<(), Failure> {
+    let client = connection.client()?;
+    let mut inputs = match &args.var_file {
+        Some(path) => read_variables(path)?,
+        None => BTreeMap::new(),
+    };
+    inputs.extend(args.variables);
+    let (template, template_version) = args.template;
+    let spec = DeploymentSpec {
+        template,
+        template_version,
+        inputs,
+        sensitive: args.sensitive,
+        engine: args.engine,
+        requires_approval: args.approval,
+    };
+    let accepted = client.deployment_put(&args.location, &spec, &args.write.write()).await?;
+    if args.write.wait {
+        watch::to_the_end(&client, accepted.run, json).await
+    } else {
+        watch::accepted(&accepted, json);
+        Ok(())
+    }
+}
+
+pub async fn destroy(args: Destroy, connection: &Connection, json: bool) -> Result<(), Failure> {
+    let client = connection.client()?;
+    let accepted = client.deployment_delete(&args.location, &args.write.write()).await?;
+    if args.write.wait {
+        watch::to_the_end(&client, accepted.run, json).await
+    } else {
+        watch::accepted(&accepted, json);
+        Ok(())
+    }
+}
+
+pub async fn list(args: List, connection: &Connection, json: bool) -> Result<(), Failure> {
+    let client = connection.client()?;
+    let tenants = match args.tenant {
+        Some(tenant) => vec![tenant],
+        None => client.tenants().await?.into_iter().map(|tenant| tenant.name).collect(),
+    };
+    let mut deployments = Vec::new();
+    for tenant in tenants {
+        deployments.extend(client.deployments(&tenant).await?);
+    }
+    if json {
+        show::json(&deployments);
+        return Ok(());
+    }
+    let row = |d: &Deployment| {
+        vec![
+            format!("{}/{}", d.tenant, d.name),
+            format!("{}@{}", d.template, d.template_version),
+            d.generation.to_string(),
+            d.applied_generation.map_or("-".to_owned(), |generation| generation.to_string()),
+            d.last_run.as_ref().map_or("-".to_owned(), show::status),
+        ]
+    };
+    show::table(
+        &["DEPLOYMENT", "TEMPLATE", "GENERATION", "APPLIED", "LAST RUN"],
+        deployments.iter().map(row).collect(),
+    );
+    Ok(())
+}
+
+pub async fn output(args: Output, connection: &Connection, json: bool) -> Result<(), Failure> {
+    let outputs = connection.client()?.outputs(&args.location, args.show_sensitive).await?;
+    if json {
+        show::json(&outputs);
+    } else {
+        show::outputs(&outputs);
+    }
+    Ok(())
+}
+
+pub async fn state(command: State, connection: &Connection) -> Result<(), Failure> {
+    use std::io::Write;
+    let State::Pull { location } = command;
+    let state = connection.client()?.state(&location).await?;
+    let written = std::io::stdout().write_all(&state);
+    written.map_err(|e| Failure::broken(format!("the state cannot be written: {e}"), "Where does standard output go?"))
+}
+
+fn template(text: &str) -> Result<(TemplateName, Option<i64>), String> {
+    let (name, version) = match text.split_once('@') {
+        Some((name, version)) => (name, Some(version.parse().map_err(|_| "a version is a number")?)),
+        None => (text, None),
+    };
+    Ok((name_of(name)?, version))
+}
+
+/// `name=text` is text, whatever it looks like; only `name:=json` is read as JSON. So nothing changes its type by
+/// looking like something else.
+fn variable(text: &str) -> Result<(String, Value), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=TEXT or NAME:=JSON")?;
+    match name.strip_suffix(':') {
+        Some(name) => {
+            let value = serde_json::from_str(value).map_err(|e| format!("the value of {name} is not JSON: {e}"))?;
+            Ok((name.to_owned(), value))
+        }
+        None => Ok((name.to_owned(), Value::from(value))),
+    }
+}
+
+fn read_variables(path: &std::path::Path) -> Result<BTreeMap<String, Value>, Failure> {
+    let wrong = |reason: String| {
+        Failure::usage(
+            format!("{}: {reason}", path.display()),
+            "A variables file holds one JSON object: {\"name\": value}.",
+        )
+    };
+    let bytes = std::fs::read(path).map_err(|e| wrong(e.to_string()))?;
+    serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn text_stays_text_and_only_the_other_sign_means_json() {
+        assert_eq!(variable("a=1").unwrap(), ("a".to_owned(), json!("1")));
+        assert_eq!(variable("a=x=y:=z").unwrap(), ("a".to_owned(), json!("x=y:=z")));
+        assert_eq!(variable("a=").unwrap(), ("a".to_owned(), json!("")));
+        assert_eq!(variable("a:=[1,\"x\"]").unwrap(), ("a".to_owned(), json!([1, "x"])));
+        assert!(variable("a:=nope").is_err() && variable("a").is_err());
+    }
+
+    #[test]
+    fn a_template_may_name_its_version() {
+        assert_eq!(template("net@3").unwrap(), ("net".parse().unwrap(), Some(3)));
+        assert_eq!(template("net").unwrap().1, None);
+        assert!(template("net@new").is_err() && template("Net").is_err());
+    }
+}

@@ -1,0 +1,154 @@
+use std::collections::BTreeMap;
+
+use clap::{Args, Subcommand};
+use landform_api::{Client, Recovery, Run, RunFilter};
+use landform_domain::recovery::Answer;
+use landform_domain::{DeploymentName, RunId, TenantName};
+
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::{name_of, show, watch};
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// List runs, the newest first
+    List {
+        #[arg(long, value_parser = name_of::<TenantName>)]
+        tenant: Option<TenantName>,
+        #[arg(long, value_parser = name_of::<DeploymentName>, requires = "tenant")]
+        deployment: Option<DeploymentName>,
+        /// Only those with this status, such as `failed` or `awaiting_approval`
+        #[arg(long)]
+        status: Option<String>,
+    },
+    /// Show one run
+    Show(Id),
+    /// Show what happens in a run until it has ended; Ctrl-C leaves it alone
+    Watch(Id),
+    /// Approve the plan of a run: it is applied exactly as it is
+    Approve(Id),
+    /// Reject the plan of a run
+    Reject {
+        #[command(flatten)]
+        id: Id,
+        #[arg(long, default_value = "")]
+        reason: String,
+    },
+    /// Stop a run; one that is applying stops at the next safe point
+    Cancel(Id),
+    /// Say what became of the objects that a crash left in doubt
+    Recover {
+        #[command(flatten)]
+        id: Id,
+        /// The object exists and has this id: take it over
+        #[arg(long, value_name = "ADDRESS=ID", value_parser = adoption)]
+        adopt: Vec<(String, String)>,
+        /// Somebody has looked: the object does not exist
+        #[arg(long, value_name = "ADDRESS")]
+        absent: Vec<String>,
+        /// Nobody knows, and a second object would be no harm
+        #[arg(long, value_name = "ADDRESS")]
+        retry: Vec<String>,
+    },
+}
+
+#[derive(Args, Debug)]
+pub struct Id {
+    /// The run's id
+    #[arg(value_parser = name_of::<RunId>)]
+    id: RunId,
+}
+
+pub async fn run(command: Command, connection: &Connection, json: bool) -> Result<(), Failure> {
+    let client = connection.client()?;
+    let changed = match command {
+        Command::List { tenant, deployment, status } => {
+            return list(&client, &RunFilter { tenant, deployment, status }, json).await;
+        }
+        Command::Watch(Id { id }) => return watch::aloud(&client, id, json).await,
+        Command::Show(Id { id }) => client.run(id).await?,
+        Command::Approve(Id { id }) => client.run_approve(id).await?,
+        Command::Reject { id: Id { id }, reason } => client.run_reject(id, &reason).await?,
+        Command::Cancel(Id { id }) => client.run_cancel(id).await?,
+        Command::Recover { id: Id { id }, adopt, absent, retry } => {
+            client.run_recover(id, &Recovery { answers: answers(adopt, absent, retry)? }).await?
+        }
+    };
+    if json {
+        show::json(&changed);
+    } else {
+        show::run(&changed);
+    }
+    Ok(())
+}
+
+async fn list(client: &Client, filter: &RunFilter, json: bool) -> Result<(), Failure> {
+    let runs = client.runs(filter).await?;
+    if json {
+        show::json(&runs);
+        return Ok(());
+    }
+    let row = |run: &Run| {
+        vec![
+            run.id.to_string(),
+            format!("{}/{}", run.tenant, run.deployment),
+            run.kind.as_str().to_owned(),
+            run.generation.to_string(),
+            show::status(run),
+            run.created_at.to_string(),
+        ]
+    };
+    show::table(&["RUN", "DEPLOYMENT", "KIND", "GENERATION", "STATUS", "CREATED"], runs.iter().map(row).collect());
+    Ok(())
+}
+
+fn adoption(text: &str) -> Result<(String, String), String> {
+    // An address may hold `=` inside a key in quotes; an id in the cloud rarely ends with it.
+    let at = match text.rfind("]=") {
+        Some(at) => at + 1,
+        None => text.find('=').ok_or("expected ADDRESS=ID")?,
+    };
+    Ok((text[..at].to_owned(), text[at + 1..].to_owned()))
+}
+
+fn answers(
+    adopt: Vec<(String, String)>,
+    absent: Vec<String>,
+    retry: Vec<String>,
+) -> Result<BTreeMap<String, Answer>, Failure> {
+    let all = adopt.into_iter().map(|(address, id)| (address, Answer::Adopt(id)));
+    let all = all.chain(absent.into_iter().map(|address| (address, Answer::Absent)));
+    let mut answers = BTreeMap::new();
+    for (address, answer) in all.chain(retry.into_iter().map(|address| (address, Answer::Retry))) {
+        if answers.insert(address.clone(), answer).is_some() {
+            return Err(Failure::usage(format!("two answers for {address}"), "Give one answer for each object."));
+        }
+    }
+    if answers.is_empty() {
+        return Err(Failure::usage(
+            "no answers",
+            "Use --adopt, --absent or --retry; `landform run show` lists the doubts.",
+        ));
+    }
+    Ok(answers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_adoption_splits_behind_the_address() {
+        let split = |text| adoption(text).unwrap();
+        assert_eq!(split("a.b=id=1"), ("a.b".to_owned(), "id=1".to_owned()));
+        assert_eq!(split("a.b[\"x=y\"]=id"), ("a.b[\"x=y\"]".to_owned(), "id".to_owned()));
+        assert!(adoption("a.b").is_err());
+    }
+
+    #[test]
+    fn one_object_gets_one_answer() {
+        assert!(answers(vec![], vec!["a.b".to_owned()], vec!["a.b".to_owned()]).is_err());
+        assert!(answers(vec![], vec![], vec![]).is_err());
+        assert_eq!(answers(vec![], vec!["a.b".to_owned()], vec![]).unwrap()["a.b"], Answer::Absent);
+    }
+}

@@ -1,0 +1,129 @@
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use landform_api::TemplateVersion;
+use landform_domain::TemplateName;
+use landform_domain::template::{LARGEST_TOTAL, MOST_FILES};
+
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::{name_of, show};
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Push a folder of `.tf` files; a new version is made only if something in it has changed
+    Push {
+        folder: PathBuf,
+        /// The template's name [default: the folder's name]
+        #[arg(long, value_parser = name_of::<TemplateName>)]
+        name: Option<TemplateName>,
+    },
+    /// List all templates
+    List,
+}
+
+pub async fn run(command: Command, connection: &Connection, json: bool) -> Result<(), Failure> {
+    let client = connection.client()?;
+    match command {
+        Command::Push { folder, name } => {
+            let name = match name {
+                Some(name) => name,
+                None => name_of_folder(&folder)?,
+            };
+            let archive = pack(&folder)?;
+            let version = client.template_push(&name, archive).await?;
+            if json {
+                show::json(&version);
+            } else {
+                println!("{}@{} ({})", version.name, version.version, &version.digest[..version.digest.len().min(12)]);
+            }
+        }
+        Command::List => {
+            let templates = client.templates().await?;
+            if json {
+                show::json(&templates);
+            } else {
+                let row =
+                    |t: &TemplateVersion| vec![t.name.to_string(), t.version.to_string(), t.created_at.to_string()];
+                show::table(&["TEMPLATE", "VERSION", "PUSHED"], templates.iter().map(row).collect());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn name_of_folder(folder: &Path) -> Result<TemplateName, Failure> {
+    let absolute = folder.canonicalize().map_err(|e| unreadable(folder, e))?;
+    let name = absolute.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    name.parse().map_err(|problem: landform_domain::Problem| {
+        Failure::usage(
+            format!("{}, the folder's name, is no template's name: {}", name, problem.message),
+            "Give one with --name.",
+        )
+    })
+}
+
+/// A gzipped tar file of the folder, the same bytes for the same files.
+fn pack(folder: &Path) -> Result<Vec<u8>, Failure> {
+    let mut files = Vec::new();
+    collect(folder, Path::new(""), &mut files)?;
+    files.sort();
+    if files.len() > MOST_FILES {
+        return Err(too_much());
+    }
+    let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
+    let mut total = 0;
+    for path in files {
+        let from = folder.join(&path);
+        let content = std::fs::read(&from).map_err(|e| unreadable(&from, e))?;
+        total += content.len();
+        if total > LARGEST_TOTAL {
+            return Err(too_much());
+        }
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, &path, content.as_slice()).map_err(|e| unreadable(&from, e))?;
+    }
+    tar.into_inner().and_then(GzEncoder::finish).map_err(|e| unreadable(folder, e))
+}
+
+/// What a CLI or a version control system keeps beside the configuration is left out.
+fn is_left_out(name: &str) -> bool {
+    name == ".terraform" || name == ".git" || name.ends_with(".tfstate") || name.ends_with(".tfstate.backup")
+}
+
+fn collect(root: &Path, below: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    let folder = root.join(below);
+    for entry in std::fs::read_dir(&folder).map_err(|e| unreadable(&folder, e))? {
+        let entry = entry.map_err(|e| unreadable(&folder, e))?;
+        let path = below.join(entry.file_name());
+        if is_left_out(&entry.file_name().to_string_lossy()) {
+            continue;
+        }
+        let kind = entry.file_type().map_err(|e| unreadable(&entry.path(), e))?;
+        if kind.is_dir() {
+            collect(root, &path, files)?;
+        } else if kind.is_file() {
+            files.push(path);
+        } else {
+            let message = format!("{} is neither a file nor a folder", entry.path().display());
+            return Err(Failure::usage(message, "Links lead out of the folder: put the file itself there."));
+        }
+        if files.len() > MOST_FILES {
+            return Err(too_much());
+        }
+    }
+    Ok(())
+}
+
+fn too_much() -> Failure {
+    let message = format!("the folder has more than {MOST_FILES} files or {LARGEST_TOTAL} bytes");
+    Failure::usage(message, "Leave out what is no configuration: provider binaries, archives.")
+}
+
+fn unreadable(path: &Path, error: std::io::Error) -> Failure {
+    Failure::usage(format!("{}: {error}", path.display()), "Name a folder with `.tf` files that you may read.")
+}

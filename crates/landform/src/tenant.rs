@@ -1,0 +1,46 @@
+use clap::Subcommand;
+use landform_domain::TenantName;
+
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::{name_of, show};
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Make a tenant, unless it exists
+    Put {
+        #[arg(value_parser = name_of::<TenantName>)]
+        name: TenantName,
+    },
+    /// Show one tenant
+    Get {
+        #[arg(value_parser = name_of::<TenantName>)]
+        name: TenantName,
+    },
+    /// List all tenants
+    List,
+}
+
+pub async fn run(command: Command, connection: &Connection, json: bool) -> Result<(), Failure> {
+    let client = connection.client()?;
+    let tenants = match command {
+        Command::Put { name } => vec![client.tenant_put(&name).await?],
+        Command::Get { name } => vec![client.tenant(&name).await?],
+        Command::List => {
+            let tenants = client.tenants().await?;
+            if json {
+                show::json(&tenants);
+                return Ok(());
+            }
+            tenants
+        }
+    };
+    match (json, tenants.as_slice()) {
+        (true, [one]) => show::json(one),
+        _ => {
+            let rows = tenants.iter().map(|t| vec![t.name.to_string(), t.created_at.to_string()]).collect();
+            show::table(&["TENANT", "CREATED"], rows);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! Watching a run. Watching changes nothing: whoever stops it leaves the run alone.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use futures::StreamExt;
+use indicatif::{ProgressBar, ProgressStyle};
+use landform_api::{Accepted, Client, ClientError, Event, Location, Run};
+use landform_domain::{Code, RunId};
+
+use crate::failure::{Exit, Failure};
+use crate::show;
+
+/// How often a broken connection is made anew before that is an error.
+const RECONNECTS: u32 = 10;
+
+/// What is said about a write whose end nobody waits for.
+pub fn accepted(accepted: &Accepted, json: bool) {
+    if json {
+        show::json(accepted);
+    } else {
+        let run = &accepted.run;
+        println!("run {} ({})", run.id, show::status(run));
+        eprintln!("watch it with: landform run watch {}", run.id);
+    }
+}
+
+/// Waits for the end of a run with progress on standard error, then shows the deployment's outputs.
+pub async fn to_the_end(client: &Client, run: Run, json: bool) -> Result<(), Failure> {
+    let screen = Screen::new(json);
+    let run = follow(client, run.id, |event| screen.show(event)).await?;
+    screen.clear();
+    let location = Location { tenant: run.tenant.clone(), deployment: run.deployment.clone() };
+    let outputs = match client.outputs(&location, false).await {
+        Ok(outputs) => Some(outputs),
+        // After a destroy there is no deployment, after a first failure there are no outputs.
+        Err(ClientError::Refused(problem))
+            if problem.is(Code::DeploymentUnknown) || problem.is(Code::OutputsUnknown) =>
+        {
+            None
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let outputs = outputs.filter(|_| run.succeeded());
+    if json {
+        show::json(&Accepted { run: run.clone(), outputs });
+    } else {
+        println!("run {} {}", run.id, show::status(&run));
+        show::outputs(&outputs.unwrap_or_default());
+    }
+    verdict(&run)
+}
+
+/// Shows the events of a run on standard output until it has ended.
+pub async fn aloud(client: &Client, id: RunId, json: bool) -> Result<(), Failure> {
+    let run = follow(client, id, |event| {
+        if json {
+            show::json_line(event);
+        } else {
+            println!("{}  {}", event.at, show::event(event));
+        }
+    });
+    verdict(&run.await?)
+}
+
+/// What the end of a run means for whoever waited for it.
+fn verdict(run: &Run) -> Result<(), Failure> {
+    if run.succeeded() {
+        return Ok(());
+    }
+    let what = format!("run {} {}", run.id, show::status(run));
+    if run.waits_for_a_person() {
+        let hint = match run.status.as_str() {
+            "awaiting_approval" => format!("landform run approve {0}, or landform run reject {0}", run.id),
+            _ => format!("landform run show {0} lists the objects in doubt, landform run recover {0} answers", run.id),
+        };
+        return Err(Failure::new(Exit::WaitsForAPerson, &run.status, what, hint));
+    }
+    match &run.problem {
+        Some(problem) => {
+            let detail = format!("{what}: {}", problem.detail);
+            Err(Failure::new(Exit::RunFailed, &problem.code, detail, problem.hint.clone()))
+        }
+        None => Err(Failure::new(Exit::RunFailed, &run.status, what, "")),
+    }
+}
+
+/// Hands on each event once, until the run has ended or waits for a person.
+async fn follow(client: &Client, id: RunId, mut on_event: impl FnMut(&Event)) -> Result<Run, Failure> {
+    let watching = async {
+        let mut seen = 0;
+        let mut broken = 0;
+        loop {
+            match events(client, id, &mut seen, &mut on_event).await {
+                Ok(()) => {}
+                Err(ClientError::Unreachable { .. }) if broken < RECONNECTS => {
+                    broken += 1;
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            }
+            let run = client.run(id).await?;
+            if run.finished || run.waits_for_a_person() {
+                return Ok(run);
+            }
+        }
+    };
+    tokio::select! {
+        run = watching => run,
+        _ = tokio::signal::ctrl_c() => Err(Failure::new(
+            Exit::Interrupted,
+            "interrupted",
+            format!("stopped watching; run {id} goes on"),
+            format!("landform run watch {id} shows it, landform run cancel {id} stops it"),
+        )),
+    }
+}
+
+async fn events(
+    client: &Client,
+    id: RunId,
+    seen: &mut i64,
+    on_event: &mut impl FnMut(&Event),
+) -> Result<(), ClientError> {
+    let mut events = client.watch(id, *seen).await?;
+    while let Some(event) = events.next().await {
+        let event = event?;
+        *seen = event.seq;
+        on_event(&event);
+    }
+    Ok(())
+}
+
+/// Progress on standard error: a moving line on a terminal, plain lines elsewhere, nothing for a program.
+enum Screen {
+    Terminal(ProgressBar),
+    Lines,
+    Quiet,
+}
+
+impl Screen {
+    fn new(json: bool) -> Screen {
+        if json {
+            return Screen::Quiet;
+        }
+        if !std::io::stderr().is_terminal() {
+            return Screen::Lines;
+        }
+        let bar = ProgressBar::new_spinner();
+        bar.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}").expect("a valid template"));
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Screen::Terminal(bar)
+    }
+
+    fn show(&self, event: &Event) {
+        match self {
+            Screen::Terminal(bar) => {
+                let text = show::event(event);
+                bar.set_message(text.lines().next().unwrap_or_default().to_owned());
+                bar.println(text);
+            }
+            Screen::Lines => eprintln!("{}", show::event(event)),
+            Screen::Quiet => {}
+        }
+    }
+
+    fn clear(&self) {
+        if let Screen::Terminal(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,122 @@
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use landform_api::{Deployment, DeploymentList, DeploymentSpec, Outputs};
+use landform_domain::{Code, DeploymentName, Input, Inputs, TenantName};
+use landform_store::{DeploymentWrite, IdempotencyKey, Principal};
+use serde::{Deserialize, Serialize};
+
+use crate::auth::require_admin;
+use crate::problem::Refusal;
+use crate::request::{Asked, JsonBody, Names, expected_generation, idempotency_key, preferred_wait};
+use crate::{Server, view, wait};
+
+pub(crate) async fn put(
+    State(server): State<Server>,
+    Extension(principal): Extension<Principal>,
+    names: Names,
+    headers: HeaderMap,
+    JsonBody(spec): JsonBody<DeploymentSpec>,
+) -> Result<Response, Refusal> {
+    let (tenant, name) = (names.tenant()?, names.deployment()?);
+    let wait = preferred_wait(&headers)?;
+    let key = key(&headers, &principal, "PUT", &tenant, &name, &spec)?;
+    let write = DeploymentWrite {
+        tenant,
+        name,
+        inputs: inputs(spec.inputs, &spec.sensitive)?,
+        template: spec.template,
+        template_version: spec.template_version,
+        engine: spec.engine,
+        requires_approval: spec.requires_approval,
+        if_generation: expected_generation(&headers)?,
+    };
+    let accepted = server.store.put_deployment(write, key).await?;
+    wait::answer(&server, accepted.run, wait).await
+}
+
+pub(crate) async fn delete(
+    State(server): State<Server>,
+    Extension(principal): Extension<Principal>,
+    names: Names,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let (tenant, name) = (names.tenant()?, names.deployment()?);
+    let wait = preferred_wait(&headers)?;
+    let key = key(&headers, &principal, "DELETE", &tenant, &name, &())?;
+    let generation = expected_generation(&headers)?;
+    let accepted = server.store.delete_deployment(&tenant, &name, generation, key).await?;
+    wait::answer(&server, accepted.run, wait).await
+}
+
+pub(crate) async fn get(State(server): State<Server>, names: Names) -> Result<Response, Refusal> {
+    let deployment = view::deployment(server.store.deployment(&names.tenant()?, &names.deployment()?).await?);
+    let tag = format!("\"{}\"", deployment.generation);
+    Ok(([(header::ETAG, tag)], Json::<Deployment>(deployment)).into_response())
+}
+
+pub(crate) async fn list(State(server): State<Server>, names: Names) -> Result<Json<DeploymentList>, Refusal> {
+    let deployments = server.store.deployments(&names.tenant()?).await?;
+    Ok(Json(DeploymentList { deployments: deployments.into_iter().map(view::deployment).collect() }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OutputsQuery {
+    #[serde(default)]
+    show_sensitive: bool,
+}
+
+pub(crate) async fn outputs(
+    State(server): State<Server>,
+    Extension(principal): Extension<Principal>,
+    names: Names,
+    Asked(query): Asked<OutputsQuery>,
+) -> Result<Json<Outputs>, Refusal> {
+    if query.show_sensitive {
+        require_admin(&principal)?;
+    }
+    let outputs = server.store.outputs(&names.tenant()?, &names.deployment()?).await?;
+    Ok(Json(view::outputs(outputs, query.show_sensitive)?))
+}
+
+/// The state as any `tofu` reads it. It holds secrets.
+pub(crate) async fn state(
+    State(server): State<Server>,
+    Extension(principal): Extension<Principal>,
+    names: Names,
+) -> Result<Response, Refusal> {
+    require_admin(&principal)?;
+    let version = server.store.state(&names.tenant()?, &names.deployment()?).await?;
+    Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], version.state).into_response())
+}
+
+fn inputs(values: BTreeMap<String, serde_json::Value>, sensitive: &[String]) -> Result<Inputs, Refusal> {
+    if let Some(name) = sensitive.iter().find(|name| !values.contains_key(*name)) {
+        let shown: String = name.chars().take(80).collect();
+        return Err(Refusal::new(Code::InputInvalid, format!("`{shown}` is called sensitive but has no value")));
+    }
+    let input = |(name, value): (String, serde_json::Value)| {
+        let sensitive = sensitive.contains(&name);
+        (name, Input { value, sensitive })
+    };
+    Ok(Inputs::new(values.into_iter().map(input).collect())?)
+}
+
+/// The whole request is part of what the key stands for, as it was understood: another order of fields is the same.
+fn key(
+    headers: &HeaderMap,
+    principal: &Principal,
+    method: &str,
+    tenant: &TenantName,
+    name: &DeploymentName,
+    body: &impl Serialize,
+) -> Result<Option<IdempotencyKey>, Refusal> {
+    let Some(key) = idempotency_key(headers)? else { return Ok(None) };
+    let body = serde_json::to_vec(body).expect("a body that was read can be written");
+    let route = format!("{method} /v1/tenants/{tenant}/deployments/{name}");
+    Ok(Some(IdempotencyKey { principal: principal.id.clone(), route, key, body }))
+}

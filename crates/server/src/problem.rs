@@ -1,0 +1,74 @@
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use landform_api::ProblemBody;
+use landform_domain::{Class, Code, Problem};
+use landform_store::StoreError;
+
+/// Every "no" of this server, sent as problem+json.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    problem: Problem,
+    status: StatusCode,
+}
+
+impl Refusal {
+    pub fn new(code: Code, message: impl Into<String>) -> Refusal {
+        Problem::new(code, message).into()
+    }
+
+    /// For what HTTP has a status of its own for and the product has not.
+    pub fn with_status(self, status: StatusCode) -> Refusal {
+        Refusal { status, ..self }
+    }
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Refusal {
+        let status = match problem.class() {
+            Class::Invalid => StatusCode::BAD_REQUEST,
+            Class::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Class::Forbidden => StatusCode::FORBIDDEN,
+            Class::NotFound => StatusCode::NOT_FOUND,
+            Class::Conflict => StatusCode::CONFLICT,
+            Class::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
+            Class::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
+            Class::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Class::Limited => StatusCode::TOO_MANY_REQUESTS,
+            Class::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            // A run that failed is no failed request; whoever sends its problem as one has a bug.
+            Class::Failed | Class::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Refusal { problem, status }
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Refusal {
+        let refusal = Refusal::from(error.problem());
+        if refusal.status.is_server_error() {
+            tracing::error!(%error, "a request could not be answered");
+        }
+        refusal
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut body = ProblemBody::of(&self.problem);
+        body.status = Some(self.status.as_u16());
+        let mut response = (self.status, Json(body)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        match self.status {
+            StatusCode::UNAUTHORIZED => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            _ => {}
+        }
+        response
+    }
+}

@@ -1,0 +1,85 @@
+use axum::extract::State;
+use axum::{Extension, Json};
+use landform_api::{Recovery, Reject, Run, RunList};
+use landform_domain::Code;
+use landform_store::{Principal, RunFilter};
+use serde::Deserialize;
+
+use crate::problem::Refusal;
+use crate::request::{Asked, JsonBody, Names};
+use crate::{Server, view};
+
+const LONGEST_REASON: usize = 1000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunsQuery {
+    tenant: Option<String>,
+    deployment: Option<String>,
+    status: Option<String>,
+    /// The id of the last run of the page before.
+    before: Option<String>,
+    #[serde(default)]
+    limit: u32,
+}
+
+/// An empty parameter is one that was not given.
+fn given<T: std::str::FromStr<Err = landform_domain::Problem>>(text: Option<String>) -> Result<Option<T>, Refusal> {
+    Ok(text.filter(|text| !text.is_empty()).map(|text| text.parse::<T>()).transpose()?)
+}
+
+pub(crate) async fn list(
+    State(server): State<Server>,
+    Asked(query): Asked<RunsQuery>,
+) -> Result<Json<RunList>, Refusal> {
+    let filter = RunFilter {
+        tenant: given(query.tenant)?,
+        deployment: given(query.deployment)?,
+        status: query.status.filter(|status| !status.is_empty()),
+        before: given(query.before)?,
+        limit: query.limit,
+    };
+    let runs = server.store.runs(&filter).await?;
+    Ok(Json(RunList { runs: runs.into_iter().map(view::run).collect() }))
+}
+
+pub(crate) async fn get(State(server): State<Server>, names: Names) -> Result<Json<Run>, Refusal> {
+    Ok(Json(view::run(server.store.run(names.run()?).await?)))
+}
+
+pub(crate) async fn approve(
+    State(server): State<Server>,
+    Extension(principal): Extension<Principal>,
+    names: Names,
+) -> Result<Json<Run>, Refusal> {
+    Ok(Json(view::run(server.store.approve(names.run()?, &principal.name).await?)))
+}
+
+pub(crate) async fn reject(
+    State(server): State<Server>,
+    Extension(principal): Extension<Principal>,
+    names: Names,
+    JsonBody(Reject { reason }): JsonBody<Reject>,
+) -> Result<Json<Run>, Refusal> {
+    if reason.chars().count() > LONGEST_REASON {
+        return Err(Refusal::new(Code::RequestInvalid, format!("a reason has at most {LONGEST_REASON} characters")));
+    }
+    Ok(Json(view::run(server.store.reject(names.run()?, &principal.name, &reason).await?)))
+}
+
+pub(crate) async fn cancel(
+    State(server): State<Server>,
+    Extension(principal): Extension<Principal>,
+    names: Names,
+) -> Result<Json<Run>, Refusal> {
+    Ok(Json(view::run(server.store.cancel(names.run()?, &principal.name).await?)))
+}
+
+pub(crate) async fn recover(
+    State(server): State<Server>,
+    Extension(principal): Extension<Principal>,
+    names: Names,
+    JsonBody(recovery): JsonBody<Recovery>,
+) -> Result<Json<Run>, Refusal> {
+    Ok(Json(view::run(server.store.recover(names.run()?, recovery.answers, &principal.name).await?)))
+}

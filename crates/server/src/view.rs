@@ -1,0 +1,105 @@
+//! What the store has, as it is sent.
+
+use landform_api as api;
+use landform_api::{ProblemBody, Rejection, Timestamp};
+use landform_domain::TemplateName;
+use landform_domain::inputs::MASK;
+use landform_domain::run::{Kind, Status};
+use landform_store as store;
+
+use crate::problem::Refusal;
+
+fn at(unix_millis: i64) -> Timestamp {
+    Timestamp { unix_millis }
+}
+
+pub(crate) fn tenant(tenant: store::Tenant) -> api::Tenant {
+    api::Tenant { name: tenant.name, created_at: at(tenant.created_at) }
+}
+
+pub(crate) fn template_version(name: &TemplateName, version: store::TemplateVersion) -> api::TemplateVersion {
+    api::TemplateVersion {
+        name: name.clone(),
+        version: version.version,
+        digest: version.digest,
+        created_at: at(version.created_at),
+    }
+}
+
+pub(crate) fn deployment(deployment: store::Deployment) -> api::Deployment {
+    api::Deployment {
+        tenant: deployment.tenant,
+        name: deployment.name,
+        template: deployment.template,
+        template_version: deployment.template_version,
+        inputs: deployment.inputs.masked(),
+        engine: deployment.engine,
+        requires_approval: deployment.requires_approval,
+        generation: deployment.generation,
+        applied_generation: deployment.applied_generation,
+        destroying: deployment.kind == Kind::Destroy,
+        last_run: deployment.last_run.map(run),
+        created_at: at(deployment.created_at),
+        updated_at: at(deployment.updated_at),
+    }
+}
+
+pub(crate) fn run(run: store::Run) -> api::Run {
+    let mut view = api::Run {
+        id: run.id,
+        tenant: run.tenant,
+        deployment: run.deployment,
+        kind: run.kind,
+        generation: run.generation,
+        status: run.status.word().to_owned(),
+        finished: run.status.is_final(),
+        engine: run.engine,
+        requires_approval: run.requires_approval,
+        cancel_requested: run.cancel_requested,
+        plan: None,
+        expires_at: None,
+        doubts: Vec::new(),
+        problem: None,
+        superseded_by: None,
+        rejected: None,
+        attempts: run.attempts,
+        created_at: at(run.created_at),
+        started_at: run.started_at.map(at),
+        ended_at: run.ended_at.map(at),
+    };
+    match run.status {
+        Status::AwaitingApproval { plan, expires_at } => {
+            view.plan = Some(plan);
+            view.expires_at = Some(at(expires_at));
+        }
+        Status::NeedsRecovery { doubts } => view.doubts = doubts,
+        Status::Failed(problem) => view.problem = Some(ProblemBody::of(&problem)),
+        Status::Rejected { by, reason } => view.rejected = Some(Rejection { by, reason }),
+        Status::Superseded { by } => view.superseded_by = Some(by),
+        Status::Queued(_)
+        | Status::Planning
+        | Status::Applying(_)
+        | Status::Succeeded
+        | Status::Unchanged
+        | Status::Cancelled
+        | Status::Expired => {}
+    }
+    view
+}
+
+pub(crate) fn event(event: store::Event) -> api::Event {
+    api::Event { seq: event.seq, at: at(event.at), body: event.body.into() }
+}
+
+pub(crate) fn outputs(outputs: store::Outputs, show_sensitive: bool) -> Result<api::Outputs, Refusal> {
+    let mut shown = api::Outputs::new();
+    for (name, output) in outputs {
+        let read = serde_json::from_value(output);
+        let mut output: api::Output = read.map_err(|e| Refusal::from(store::StoreError::Corrupt(e.to_string())))?;
+        if output.sensitive && !show_sensitive {
+            output.value = MASK.into();
+        }
+        shown.insert(name, output);
+    }
+    Ok(shown)
+}
