@@ -138,6 +138,7 @@ pub(crate) enum ConstructKind {
     Directive,
     Strip,
     LegacyIndexAfterSplat,
+    EmptyHeredoc,
 }
 
 type Place = Option<std::ops::Range<usize>>;
@@ -241,7 +242,15 @@ impl Visit for Finder<'_> {
             Expression::StringTemplate(template) => {
                 self.visit_template_elements(&template.clone().into());
             }
-            Expression::HeredocTemplate(heredoc) => self.visit_template_elements(&heredoc.template),
+            Expression::HeredocTemplate(heredoc) => {
+                // The parser overlooks the end of a heredoc without any line, and reads on to the next one.
+                let end = heredoc.delimiter.as_str();
+                let overlooked = |literal: &str| literal.lines().any(|line| line.trim() == end);
+                if heredoc.template.iter().any(|part| part.as_literal().is_some_and(|literal| overlooked(literal))) {
+                    self.note_construct(ConstructKind::EmptyHeredoc, heredoc.span());
+                }
+                self.visit_template_elements(&heredoc.template);
+            }
             Expression::FuncCall(call) => {
                 let mut name: String = call.name.namespace.iter().map(|part| format!("{}::", part.as_str())).collect();
                 name.push_str(call.name.name.as_str());

@@ -22,10 +22,8 @@ impl Evaluator<'_> {
         };
         let Some(unified) = unified else {
             let detail = format!(
-                "The true and false result expressions must have consistent types. The 'true' value is {}, but the \
-                 'false' value is {}.",
-                true_value.ty.friendly_name(),
-                false_value.ty.friendly_name()
+                "The true and false result expressions must have consistent types. {}.",
+                describe_mismatch(&true_value.ty, &false_value.ty)
             );
             return Err(Diagnostic::new("Inconsistent conditional result types", detail)
                 .at(self.range(&conditional.true_expr))
@@ -93,6 +91,63 @@ fn type_of_failed(expr: &Expression) -> Type {
         Expression::HeredocTemplate(_) => Type::String,
         _ => Type::Dynamic,
     }
+}
+
+/// Where two types without a common one differ, in HCL's words.
+fn describe_mismatch(true_type: &Type, false_type: &Type) -> String {
+    match (true_type, false_type) {
+        (Type::Object { attributes: left, .. }, Type::Object { attributes: right, .. }) => {
+            for (name, ty) in left {
+                match right.get(name) {
+                    None => {
+                        return format!(
+                            "The 'true' value includes object attribute {name:?}, which is absent in the 'false' value"
+                        );
+                    }
+                    Some(other) if other != ty => {
+                        let inner = describe_mismatch(ty, other);
+                        return format!("Type mismatch for object attribute {name:?}: {inner}");
+                    }
+                    Some(_) => {}
+                }
+            }
+            if let Some(name) = right.keys().find(|name| !left.contains_key(*name)) {
+                return format!(
+                    "The 'false' value includes object attribute {name:?}, which is absent in the 'true' value"
+                );
+            }
+        }
+        (Type::Tuple(left), Type::Tuple(right)) if left.len() != right.len() => {
+            let (left, right) = (left.len(), right.len());
+            return format!("The 'true' tuple has length {left}, but the 'false' tuple has length {right}");
+        }
+        (Type::Tuple(left), Type::Tuple(right)) => {
+            if let Some((index, (left, right))) = left.iter().zip(right).enumerate().find(|(_, (l, r))| l != r) {
+                return format!("Type mismatch for tuple element {index}: {}", describe_mismatch(left, right));
+            }
+        }
+        (Type::List(left), Type::List(right)) if are_structures(left, right) => {
+            return format!("Mismatched list element types: {}", describe_mismatch(left, right));
+        }
+        (Type::Set(left), Type::Set(right)) if are_structures(left, right) => {
+            return format!("Mismatched set element types: {}", describe_mismatch(left, right));
+        }
+        (Type::Map(left), Type::Map(right)) if are_structures(left, right) => {
+            return format!("Mismatched map element types: {}", describe_mismatch(left, right));
+        }
+        _ => {}
+    }
+    let (left, right) = (true_type.friendly_name(), false_type.friendly_name());
+    if left == right {
+        return "At least one deeply-nested attribute or element is not compatible across both the 'true' and the \
+                'false' value"
+            .to_owned();
+    }
+    format!("The 'true' value is {left}, but the 'false' value is {right}")
+}
+
+fn are_structures(left: &Type, right: &Type) -> bool {
+    matches!((left, right), (Type::Object { .. }, Type::Object { .. }) | (Type::Tuple(_), Type::Tuple(_)))
 }
 
 /// What can be said about the result while the condition is unknown.

@@ -120,7 +120,7 @@ fn mistakes_say_what_and_where() {
             "test:1,5: Invalid template interpolation value: The expression result is null. Cannot include a null value in a string template.",
         ),
         (
-            "[1][3]",
+            "[1][1]",
             "test:1,4: Invalid index: The given key does not identify an element in this collection value: the given index is greater than or equal to the length of the collection.",
         ),
         (

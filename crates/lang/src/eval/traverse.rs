@@ -219,8 +219,12 @@ fn index_of(value: &Value, key: &Value) -> Result<Value, Diagnostic> {
                     "indexing a sequence requires a whole number, but the given index has a fractional part",
                 )),
                 _ if number.is_negative() => Err(no_element("a negative number is not a valid index for a sequence")),
-                _ if length == 0 => Err(no_element("the collection has no elements")),
-                _ => Err(no_element("the given index is greater than or equal to the length of the collection")),
+                // HCL only explains itself for the first index behind the end.
+                Some(index) if index == length && length == 0 => Err(no_element("the collection has no elements")),
+                Some(index) if index == length => {
+                    Err(no_element("the given index is greater than or equal to the length of the collection"))
+                }
+                _ => Err(no_element("")),
             }
         }
         Type::Map(element) => {

@@ -14,7 +14,7 @@ static VALUES: Function = careful(&[Parameter::new("mapping", Kind::Any)], value
 static ELEMENT: Function =
     careful(&[Parameter::new("list", Kind::Any), Parameter::new("index", Kind::Number)], element);
 static CONTAINS: Function = Function {
-    parameters: &[Parameter::new("list", Kind::Any), Parameter::nullable("value", Kind::Any)],
+    parameters: &[Parameter::new("list", Kind::Any), Parameter::new("value", Kind::Any)],
     rest: None,
     body: Body::Plain { returns: || Type::Bool, run: contains },
 };

@@ -59,9 +59,6 @@ fn range(args: &[Value]) -> Result<Value, Problem> {
         [start, end, step] => (start.clone(), end.clone(), step.clone()),
         _ => return Err(Problem::Call("must have one, two, or three arguments".into())),
     };
-    if step.is_zero() {
-        return Err(Problem::Argument(2, "step must not be zero".into()));
-    }
     let down = step.is_negative();
     if down && end > start {
         return Err(Problem::Argument(1, "end must be less than start when step is negative".into()));

@@ -41,6 +41,7 @@ impl Loader {
                 ConstructKind::Directive => "template directive".to_owned(),
                 ConstructKind::Strip => "template strip marker".to_owned(),
                 ConstructKind::LegacyIndexAfterSplat => "legacy index after a splat".to_owned(),
+                ConstructKind::EmptyHeredoc => "empty heredoc".to_owned(),
             };
             self.unsupported(construct, expr.source.range(span));
         }

@@ -146,6 +146,12 @@ variable "v" { type = object({ a = optional(string, "x") }) }
 }
 
 #[test]
+fn a_heredoc_without_lines_is_not_misread() {
+    let module = load_text("locals {\n  a = <<-EOT\n  EOT\n  b = <<EOT\nEOT\n}\n").unwrap();
+    assert_eq!(module.unsupported[0].construct, "empty heredoc");
+}
+
+#[test]
 fn mistakes_are_errors_with_their_place() {
     for (text, message) in [
         (
