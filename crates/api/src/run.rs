@@ -38,7 +38,7 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected: Option<Rejection>,
     /// How often a worker has taken it up.
-    pub attempts: i64,
+    pub attempt: i64,
     pub created_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,

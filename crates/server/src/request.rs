@@ -7,6 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
+use futures::StreamExt;
 use landform_domain::{Code, DeploymentName, Problem, RunId, TemplateName, TenantName};
 use serde::de::DeserializeOwned;
 
@@ -14,6 +15,9 @@ use crate::problem::Refusal;
 
 /// Inputs may have a mebibyte; the rest of a body is small.
 const LARGEST_JSON: usize = 2 << 20;
+
+/// So many times what is allowed is read from a client before the connection is closed on it.
+const PATIENCE: usize = 4;
 
 /// A body that comes slower than this is given up.
 const SLOWEST_BODY: Duration = Duration::from_secs(30);
@@ -84,28 +88,28 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     }
 }
 
-/// The body, if it has at most `largest` bytes; what is over that is not read.
+/// The body, if it has at most `largest` bytes. What is over that is thrown away as it comes, for a while: a client that
+/// is still sending could not read the answer.
 pub(crate) async fn whole_body(body: Body, largest: usize) -> Result<Bytes, Refusal> {
-    let read = tokio::time::timeout(SLOWEST_BODY, axum::body::to_bytes(body, largest)).await;
-    match read {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if is_over_limit(&error) => {
-            Err(Refusal::new(Code::BodyTooLarge, format!("the body has more than {largest} bytes")))
+    let too_large = || Refusal::new(Code::BodyTooLarge, format!("the body has more than {largest} bytes"));
+    let mut chunks = body.into_data_stream();
+    let mut whole = Vec::new();
+    let mut length = 0;
+    let reading = async {
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(|_| Refusal::new(Code::RequestInvalid, "the body ended early"))?;
+            length += chunk.len();
+            if length <= largest {
+                whole.extend_from_slice(&chunk);
+            } else if length > PATIENCE * largest {
+                return Err(too_large());
+            }
         }
-        Ok(Err(_)) => Err(Refusal::new(Code::RequestInvalid, "the body ended early")),
-        Err(_) => Err(Refusal::new(Code::RequestInvalid, "the body came too slowly")),
-    }
-}
-
-fn is_over_limit(error: &axum::Error) -> bool {
-    let mut error: Option<&dyn std::error::Error> = Some(error);
-    while let Some(current) = error {
-        if current.to_string().contains("length limit exceeded") {
-            return true;
-        }
-        error = current.source();
-    }
-    false
+        if length > largest { Err(too_large()) } else { Ok(()) }
+    };
+    let slow = |_| Refusal::new(Code::RequestInvalid, "the body came too slowly");
+    tokio::time::timeout(SLOWEST_BODY, reading).await.map_err(slow)??;
+    Ok(whole.into())
 }
 
 /// `Prefer: wait=SECONDS`, as RFC 7240 has it; other preferences are not ours.

@@ -62,7 +62,7 @@ pub(crate) fn run(run: store::Run) -> api::Run {
         problem: None,
         superseded_by: None,
         rejected: None,
-        attempts: run.attempts,
+        attempt: run.attempts,
         created_at: at(run.created_at),
         started_at: run.started_at.map(at),
         ended_at: run.ended_at.map(at),
