@@ -89,7 +89,8 @@ fn object(hook: &Value, stage: Stage) -> Option<ProgressEvent> {
         "forget" | "remove" => Action::Forget,
         _ => Action::NoOp,
     };
-    let millis = hook["elapsed_seconds"].as_f64().map(|seconds| (seconds * 1000.0) as u64);
+    // Whole seconds are all that is told; none of them says nothing.
+    let millis = hook["elapsed_seconds"].as_u64().filter(|seconds| *seconds > 0).map(|seconds| seconds * 1000);
     Some(ProgressEvent::Object { address: hook["resource"]["addr"].as_str()?.to_owned(), action, stage, millis })
 }
 
