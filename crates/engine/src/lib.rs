@@ -10,6 +10,7 @@ mod address;
 pub mod cli;
 mod error;
 mod journal;
+pub mod native;
 mod plan;
 mod progress;
 pub mod state;

@@ -70,7 +70,7 @@ pub struct Instance {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_key: Option<Key>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    status: String,
+    pub(crate) status: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deposed: Option<String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]

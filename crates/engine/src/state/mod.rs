@@ -7,7 +7,7 @@ mod replay;
 mod tests;
 mod text;
 
-pub use file::{Instance, Resource, State, StateOutput};
+pub use file::{Instance, Resource, State, StateOutput, TERRAFORM_VERSION};
 pub use replay::{Settled, replay};
 
 use crate::Address;

@@ -1,0 +1,220 @@
+//! What a native plan holds, and its bytes.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use landform_cty::{Mark, Marks, Path, Type, Value};
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::encode::{paths_from_json, paths_json};
+use super::object::{Planned, Reason, bare};
+use crate::{Action, Address, Mode};
+
+/// Raised when the bytes of a plan change their meaning: an older plan is then refused as stale.
+const FORMAT: u32 = 1;
+
+/// All that a plan was made from, and all that it would do.
+#[derive(Clone)]
+pub struct Content {
+    pub engine: String,
+    pub made_from: Origin,
+    pub mode: Mode,
+    pub timestamp: String,
+    /// The state after the refresh: where the apply begins.
+    pub refreshed: Vec<u8>,
+    /// Every object that the plan looked at, in the order of address.
+    pub changes: Vec<Planned>,
+    /// What the refresh found to be different from the state.
+    pub drift: Vec<Planned>,
+    pub outputs: BTreeMap<String, PlannedOutput>,
+}
+
+/// What must be the same when the plan is applied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Empty if there was no state.
+    pub lineage: String,
+    pub serial: u64,
+    pub state: String,
+    pub folder: String,
+    pub variables: String,
+    /// By source address: the digest of the provider's binary.
+    pub providers: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct PlannedOutput {
+    pub before: Value,
+    pub after: Value,
+    pub sensitive: bool,
+    pub was_sensitive: bool,
+    /// The configuration does not have it (any longer).
+    pub removed: bool,
+    /// The state has it.
+    pub existed: bool,
+}
+
+impl PlannedOutput {
+    pub fn action(&self) -> Action {
+        let (before, after) = (bare(&self.before), bare(&self.after));
+        let same = after.is_wholly_known() && after.equals(&before).as_bool() == Some(true);
+        if self.removed {
+            Action::Delete
+        } else if before.is_null() && after.is_null() {
+            Action::NoOp
+        } else if !self.existed {
+            Action::Create
+        } else if same && self.sensitive == self.was_sensitive {
+            Action::NoOp
+        } else {
+            Action::Update
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct File {
+    format: u32,
+    engine: String,
+    made_from: Origin,
+    mode: Mode,
+    timestamp: String,
+    refreshed: String,
+    changes: Vec<Entry>,
+    drift: Vec<Entry>,
+    outputs: BTreeMap<String, OutputEntry>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    address: String,
+    provider: String,
+    action: Action,
+    reason: Option<Reason>,
+    before: Sealed,
+    after: Sealed,
+    private: String,
+    replace_paths: Json,
+    importing: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct OutputEntry {
+    before: Sealed,
+    after: Sealed,
+    sensitive: bool,
+    removed: bool,
+    existed: bool,
+    was_sensitive: bool,
+}
+
+/// A value with its type, unknowns and all, and the places that are sensitive.
+#[derive(Serialize, Deserialize)]
+struct Sealed {
+    value: String,
+    sensitive: Json,
+}
+
+impl Sealed {
+    fn new(value: &Value) -> Sealed {
+        let (bare, marked) = value.clone().unmark_deep_with_paths();
+        let paths: Vec<Path> =
+            marked.into_iter().filter(|(_, marks)| marks.contains(&Mark::Sensitive)).map(|(path, _)| path).collect();
+        let bytes = bare.to_msgpack(&Type::Dynamic).expect("a value without marks can always be packed");
+        Sealed { value: STANDARD.encode(bytes), sensitive: paths_json(&paths) }
+    }
+
+    fn open(&self) -> Result<Value, String> {
+        let bytes = STANDARD.decode(&self.value).map_err(|error| error.to_string())?;
+        let value = Value::from_msgpack(&bytes, &Type::Dynamic).map_err(|error| error.to_string())?;
+        let places: Vec<(Path, Marks)> =
+            paths_from_json(&self.sensitive)?.into_iter().map(|path| (path, [Mark::Sensitive].into())).collect();
+        Ok(value.mark_paths(&places))
+    }
+}
+
+impl Entry {
+    fn new(planned: &Planned) -> Entry {
+        Entry {
+            address: planned.address.to_string(),
+            provider: planned.provider.clone(),
+            action: planned.action,
+            reason: planned.reason,
+            before: Sealed::new(&planned.before),
+            after: Sealed::new(&planned.after),
+            private: STANDARD.encode(&planned.private),
+            replace_paths: paths_json(&planned.replace_paths),
+            importing: planned.importing.clone(),
+        }
+    }
+
+    fn open(self) -> Result<Planned, String> {
+        Ok(Planned {
+            address: Address::parse(&self.address).ok_or_else(|| format!("{:?} is no address", self.address))?,
+            provider: self.provider,
+            action: self.action,
+            reason: self.reason,
+            before: self.before.open()?,
+            after: self.after.open()?,
+            private: STANDARD.decode(&self.private).map_err(|error| error.to_string())?,
+            replace_paths: paths_from_json(&self.replace_paths)?,
+            importing: self.importing,
+        })
+    }
+}
+
+impl Content {
+    pub fn write(&self) -> Vec<u8> {
+        let output = |output: &PlannedOutput| OutputEntry {
+            before: Sealed::new(&output.before),
+            after: Sealed::new(&output.after),
+            sensitive: output.sensitive,
+            removed: output.removed,
+            existed: output.existed,
+            was_sensitive: output.was_sensitive,
+        };
+        let file = File {
+            format: FORMAT,
+            engine: self.engine.clone(),
+            made_from: self.made_from.clone(),
+            mode: self.mode,
+            timestamp: self.timestamp.clone(),
+            refreshed: STANDARD.encode(&self.refreshed),
+            changes: self.changes.iter().map(Entry::new).collect(),
+            drift: self.drift.iter().map(Entry::new).collect(),
+            outputs: self.outputs.iter().map(|(name, planned)| (name.clone(), output(planned))).collect(),
+        };
+        serde_json::to_vec(&file).expect("a plan has string keys only")
+    }
+
+    /// Reads the bytes of a plan of the given engine version; anything else is refused with the reason.
+    pub fn read(bytes: &[u8], engine: &str) -> Result<Content, String> {
+        let file: File = serde_json::from_slice(bytes).map_err(|error| format!("the plan cannot be read: {error}"))?;
+        if file.format != FORMAT || file.engine != engine {
+            return Err(format!("the plan was made by {}, this is {engine}", file.engine));
+        }
+        let output = |(name, entry): (String, OutputEntry)| {
+            let planned = PlannedOutput {
+                before: entry.before.open()?,
+                after: entry.after.open()?,
+                sensitive: entry.sensitive,
+                removed: entry.removed,
+                existed: entry.existed,
+                was_sensitive: entry.was_sensitive,
+            };
+            Ok::<_, String>((name, planned))
+        };
+        Ok(Content {
+            engine: file.engine,
+            made_from: file.made_from,
+            mode: file.mode,
+            timestamp: file.timestamp,
+            refreshed: STANDARD.decode(&file.refreshed).map_err(|error| error.to_string())?,
+            changes: file.changes.into_iter().map(Entry::open).collect::<Result<_, _>>()?,
+            drift: file.drift.into_iter().map(Entry::open).collect::<Result<_, _>>()?,
+            outputs: file.outputs.into_iter().map(output).collect::<Result<_, _>>()?,
+        })
+    }
+}

@@ -1,0 +1,238 @@
+//! Values as the state writes them.
+
+use landform_cty::{Data, Mark, Marks, Path, Step, Type, Value};
+use landform_protocol::{Block, Schema};
+use serde_json::Value as Json;
+use serde_json::value::RawValue;
+
+use super::change::{mark_existing, schema_marks};
+use super::object::Object;
+use crate::Address;
+use crate::state::{Instance, Resource, StateOutput};
+
+/// The attributes of an object, in the order in which OpenTofu writes them. The value is known and without marks.
+pub fn attributes(value: &Value, ty: &Type) -> Result<Box<RawValue>, String> {
+    let mut text = String::new();
+    write(value, ty, &mut text).map_err(|error| error.to_string())?;
+    raw(text)
+}
+
+pub fn raw(text: String) -> Result<Box<RawValue>, String> {
+    RawValue::from_string(text).map_err(|error| error.to_string())
+}
+
+/// Like [`Value::to_json`], but as text: a value of open type has its value before its type.
+fn write(value: &Value, ty: &Type, out: &mut String) -> Result<(), landform_cty::CodecError> {
+    match (&value.data, ty) {
+        (_, Type::Dynamic) if value.ty != Type::Dynamic => {
+            out.push_str("{\"value\":");
+            write(value, &value.ty, out)?;
+            out.push_str(",\"type\":");
+            out.push_str(&value.ty.to_json().to_string());
+            out.push('}');
+        }
+        (Data::Mapping(fields), Type::Object { .. } | Type::Map(_)) => {
+            out.push('{');
+            for (at, (name, field)) in fields.iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                out.push_str(&Json::from(name.as_str()).to_string());
+                out.push(':');
+                let inner = ty.attribute(name).or(ty.element()).unwrap_or(&Type::Dynamic);
+                write(field, inner, out)?;
+            }
+            out.push('}');
+        }
+        (Data::Sequence(elements), _) => {
+            out.push('[');
+            for (at, element) in elements.iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                let inner = match ty {
+                    Type::Tuple(types) => types.get(at),
+                    _ => ty.element(),
+                };
+                write(element, inner.unwrap_or(&Type::Dynamic), out)?;
+            }
+            out.push(']');
+        }
+        _ => out.push_str(&value.to_json(ty)?.to_string()),
+    }
+    Ok(())
+}
+
+/// The `sensitive_attributes` of an instance, in the order of keys that OpenTofu writes. Elements of sets have no path of
+/// their own and do not appear.
+pub fn paths_text(paths: &[Path]) -> String {
+    let step = |step: &Step| match step {
+        Step::Attribute(name) => format!(r#"{{"type":"get_attr","value":{}}}"#, Json::from(name.as_str())),
+        Step::Key(key) => {
+            format!(r#"{{"type":"index","value":{{"value":{},"type":"string"}}}}"#, Json::from(key.as_str()))
+        }
+        Step::Index(index) => format!(r#"{{"type":"index","value":{{"value":{index},"type":"number"}}}}"#),
+        Step::Element(_) => String::new(),
+    };
+    let writable = |path: &&Path| !path.iter().any(|step| matches!(step, Step::Element(_)));
+    let path = |path: &Path| format!("[{}]", path.iter().map(step).collect::<Vec<_>>().join(","));
+    format!("[{}]", paths.iter().filter(writable).map(path).collect::<Vec<_>>().join(","))
+}
+
+/// The same as JSON.
+pub fn paths_json(paths: &[Path]) -> Json {
+    serde_json::from_str(&paths_text(paths)).expect("written just now")
+}
+
+pub fn paths_from_json(json: &Json) -> Result<Vec<Path>, String> {
+    let paths = json.as_array().ok_or("a list of paths was expected")?;
+    paths.iter().map(path_from_json).collect()
+}
+
+fn path_from_json(json: &Json) -> Result<Path, String> {
+    let steps = json.as_array().ok_or("a list of path steps was expected")?;
+    let read = |step: &Json| {
+        let value = &step["value"];
+        match (step["type"].as_str(), value.as_str(), &value["value"]) {
+            (Some("get_attr"), Some(name), _) => Some(Step::Attribute(name.to_owned())),
+            (Some("index"), _, Json::String(key)) => Some(Step::Key(key.clone())),
+            (Some("index"), _, Json::Number(index)) => Some(Step::Index(usize::try_from(index.as_u64()?).ok()?)),
+            _ => None,
+        }
+    };
+    steps.iter().map(|step| read(step).ok_or_else(|| format!("{step} is no path step"))).collect()
+}
+
+pub fn sensitive_paths(instance: &Instance) -> Result<Vec<Path>, String> {
+    let Some(raw) = &instance.sensitive_attributes else { return Ok(Vec::new()) };
+    paths_from_json(&serde_json::from_str(raw.get()).map_err(|error| error.to_string())?)
+}
+
+/// An object as it goes into the state.
+pub fn instance(schema: &Schema, address: &Address, object: &Object) -> Result<Instance, String> {
+    let (value, marked) = object.value.clone().unmark_deep_with_paths();
+    let sensitive: Vec<Path> =
+        marked.into_iter().filter(|(_, marks)| marks.contains(&Mark::Sensitive)).map(|(path, _)| path).collect();
+    let mut dependencies = object.dependencies.clone();
+    dependencies.sort();
+    dependencies.dedup();
+    let mut instance = Instance {
+        index_key: address.key.clone(),
+        schema_version: u64::try_from(schema.version).unwrap_or_default(),
+        attributes: Some(attributes(&value, &schema.block.implied_type())?),
+        sensitive_attributes: Some(raw(paths_text(&sensitive))?),
+        private: object.private.clone(),
+        dependencies,
+        ..Instance::default()
+    };
+    instance.set_tainted(object.tainted);
+    Ok(instance)
+}
+
+/// A `resources` entry of the state with this one instance, for the journal.
+pub fn entry(address: &Address, provider: &str, instance: &Instance) -> Json {
+    let mut resource = Resource::managed(&address.type_name, &address.name, provider);
+    resource.instances.push(instance.clone());
+    serde_json::to_value(&resource).expect("an instance has string keys only")
+}
+
+/// An output as it goes into the state; a null one does not.
+pub fn output(value: &Value, sensitive: bool) -> Result<Option<StateOutput>, String> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    let ty = raw(value.ty.to_json().to_string())?;
+    Ok(Some(StateOutput { value: attributes(value, &value.ty)?, ty, sensitive, deprecated: String::new() }))
+}
+
+/// What is known of a planned object, for the journal. `None` if there is to be no object.
+pub fn known_json(value: &Value) -> Option<Json> {
+    if value.is_null() || !value.is_known() {
+        return None;
+    }
+    if let Some(elements) = value.as_sequence() {
+        return Some(elements.iter().map(|element| known_json(element).unwrap_or(Json::Null)).collect());
+    }
+    if let Some(fields) = value.as_mapping() {
+        let fields = fields.iter().filter_map(|(name, field)| Some((name.clone(), known_json(field)?)));
+        return Some(Json::Object(fields.collect()));
+    }
+    value.to_plain_json().ok()
+}
+
+/// An object as the state has it, with the marks of both state and schema. The provider is not asked, so the object must
+/// be of the schema's version.
+pub fn stored_value(instance: &Instance, block: &Block) -> Result<Value, String> {
+    let ty = block.implied_type();
+    let attributes = without_removed(instance.attributes.as_ref().map_or("{}", |raw| raw.get()), &ty);
+    let json = serde_json::from_slice(&attributes).map_err(|error| error.to_string())?;
+    let value = Value::from_json(&json, &ty).map_err(|error| error.to_string())?;
+    let places: Vec<(Path, Marks)> =
+        sensitive_paths(instance)?.into_iter().map(|path| (path, [Mark::Sensitive].into())).collect();
+    let from_schema = schema_marks(block, &value);
+    Ok(mark_existing(mark_existing(value, &places), &from_schema))
+}
+
+/// The stored attributes without those that the schema has no longer; providers refuse what they do not know.
+pub fn without_removed(attributes: &str, ty: &Type) -> Vec<u8> {
+    let Ok(mut json) = serde_json::from_str::<Json>(attributes) else { return attributes.into() };
+    if strip(&mut json, ty) { json.to_string().into_bytes() } else { attributes.into() }
+}
+
+fn strip(json: &mut Json, ty: &Type) -> bool {
+    match (json, ty) {
+        (Json::Object(fields), Type::Object { attributes, .. }) => {
+            let before = fields.len();
+            fields.retain(|name, _| attributes.contains_key(name));
+            let mut changed = fields.len() != before;
+            for (name, field) in fields.iter_mut() {
+                changed |= attributes.get(name).is_some_and(|ty| strip(field, ty));
+            }
+            changed
+        }
+        (Json::Object(fields), Type::Map(element)) => {
+            fields.iter_mut().fold(false, |changed, (_, field)| strip(field, element) | changed)
+        }
+        (Json::Array(elements), Type::List(element) | Type::Set(element)) => {
+            elements.iter_mut().fold(false, |changed, field| strip(field, element) | changed)
+        }
+        (Json::Array(elements), Type::Tuple(types)) => {
+            elements.iter_mut().zip(types).fold(false, |changed, (field, ty)| strip(field, ty) | changed)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_value_of_open_type_is_written_value_first() {
+        let ty = Type::object([("a", Type::Dynamic), ("b", Type::list(Type::Number))]);
+        let value = Value::object([
+            ("a", Value::object([("x", Value::from("y"))])),
+            ("b", Value::list(Type::Number, vec![Value::number(1)])),
+        ]);
+        let text = r#"{"a":{"value":{"x":"y"},"type":["object",{"x":"string"}]},"b":[1]}"#;
+        assert_eq!(attributes(&value, &ty).unwrap().get(), text);
+    }
+
+    #[test]
+    fn paths_survive_a_round_trip() {
+        let paths = vec![vec![Step::Attribute("a".into()), Step::Index(2), Step::Key("k".into())], Vec::new()];
+        assert_eq!(paths_from_json(&paths_json(&paths)).unwrap(), paths);
+        assert!(paths_from_json(&json!([[{"type": "odd", "value": 1}]])).is_err());
+    }
+
+    #[test]
+    fn attributes_of_old_schemas_are_left_out() {
+        let ty = Type::object([("a", Type::list(Type::object([("b", Type::Number)])))]);
+        let stripped = without_removed(r#"{"a":[{"b":1,"c":2}],"d":3}"#, &ty);
+        assert_eq!(String::from_utf8(stripped).unwrap(), r#"{"a":[{"b":1}]}"#);
+        let text = r#"{ "a": [ {"b": 1.0} ] }"#;
+        assert_eq!(without_removed(text, &ty), text.as_bytes(), "untouched where nothing is removed");
+    }
+}

@@ -1,0 +1,312 @@
+//! The native engine: plans and applies with real providers, without the CLI.
+//!
+//! It does what OpenTofu 1.12.6 does, call by call, for the part of the language that `lang` has; what it does not do
+//! exactly so it names in [`Engine::unsupported`], before anything is started. The measure is the transcript of calls
+//! that a provider sees from the real CLI.
+//! Absent on purpose: create-before-destroy and deposed objects, modules, data sources, moves, and resource identity.
+
+mod apply;
+mod builtin;
+mod change;
+mod clock;
+mod config;
+mod content;
+mod encode;
+mod limits;
+mod object;
+mod planner;
+mod ports;
+mod scope;
+mod session;
+mod show;
+mod sources;
+mod spec;
+mod text;
+mod values;
+mod walk;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use sha2::{Digest, Sha256};
+
+pub use config::collect as inputs;
+pub use landform_lang::VariableFlag;
+pub use ports::{Located, Providers, Requirement};
+use text::plan_text;
+pub use text::{state_text, value_text};
+
+use apply::{Apply, World};
+use config::{Config, Values};
+use content::{Content, Origin};
+use planner::Planner;
+use session::Session;
+
+use crate::state::{State, StateError, TERRAFORM_VERSION};
+use crate::{
+    Action, Address, Applied, ApplyRequest, Change, Diagnostic, Engine, EngineError, EngineKind, Intent, IntentAction,
+    Journal, Mode, Output, Plan, PlanRequest, Progress, Settlement, Stop, Unsupported, Workspace,
+};
+
+/// How many objects are worked on at one time, as in OpenTofu.
+const PARALLELISM: usize = 10;
+
+pub struct Native {
+    providers: Arc<dyn Providers>,
+    refresh: bool,
+}
+
+impl Native {
+    pub fn new(providers: Arc<dyn Providers>) -> Native {
+        Native { providers, refresh: true }
+    }
+
+    /// An engine that trusts the state and does not ask how objects are now.
+    pub fn without_refresh(self) -> Native {
+        Native { refresh: false, ..self }
+    }
+
+    /// A state in the JSON of `tofu show -json`. Providers are started for their schemas.
+    pub async fn show_state(&self, workspace: &Workspace) -> Result<serde_json::Value, EngineError> {
+        let Some(bytes) = &workspace.state else { return Ok(serde_json::json!({ "format_version": "1.0" })) };
+        let state = State::read(bytes).map_err(unreadable)?;
+        let config = Config::load(workspace).map_err(EngineError::Diagnostics)?;
+        let session = Session::new(&*self.providers, workspace);
+        for resource in state.resources() {
+            session.started(&resource.provider, &config).await.map_err(EngineError::Diagnostics)?;
+        }
+        Ok(show::state(&state, &session.schemas()))
+    }
+
+    /// The plan of these bytes as people read it, and whether it would change anything.
+    pub fn show_plan(&self, plan: &[u8]) -> Result<String, EngineError> {
+        let content = Content::read(plan, &self.version()).map_err(EngineError::Stale)?;
+        Ok(plan_text(&content))
+    }
+}
+
+#[async_trait]
+impl Engine for Native {
+    fn kind(&self) -> EngineKind {
+        EngineKind::Native
+    }
+
+    fn version(&self) -> String {
+        format!("landform {} as opentofu {TERRAFORM_VERSION}", env!("CARGO_PKG_VERSION"))
+    }
+
+    async fn unsupported(&self, workspace: &Workspace) -> Result<Vec<Unsupported>, EngineError> {
+        limits::unsupported(workspace)
+    }
+
+    async fn plan(&self, request: PlanRequest<'_>, progress: &dyn Progress, stop: &Stop) -> Result<Plan, EngineError> {
+        let workspace = request.workspace;
+        refuse_unsupported(workspace)?;
+        let config = Config::load(workspace).map_err(EngineError::Diagnostics)?;
+        let base = workspace.state.as_deref().map(State::read).transpose().map_err(unreadable)?;
+        let lineage = || uuid::Uuid::new_v4().to_string();
+        let start = base.clone().unwrap_or_else(|| State::new(lineage()));
+        let session = Session::new(&*self.providers, workspace);
+        let mut planner = Planner::new(&config, &session, &start, (progress, stop));
+        planner.refresh = self.refresh;
+        planner.mode = request.mode;
+        planner.adopt = adopted(&request)?;
+        planner.replace = replaced(&request)?;
+        let (world, outputs) = planner.run().await?;
+        let content = Content {
+            engine: self.version(),
+            made_from: origin(workspace, base.as_ref(), session.digests())?,
+            mode: request.mode,
+            timestamp: clock::now(),
+            refreshed: world.refreshed.write(),
+            changes: world.changes,
+            drift: world.drift,
+            outputs,
+        };
+        let effective_change =
+            |planned: &object::Planned| planned.action != Action::NoOp || planned.importing.is_some();
+        let changes: Vec<Change> =
+            content.changes.iter().filter(|planned| effective_change(planned)).map(summary).collect();
+        let outputs_change = content.outputs.values().any(|output| output.action() != Action::NoOp);
+        let drifted = request.mode == Mode::RefreshOnly && !content.drift.is_empty();
+        Ok(Plan {
+            engine: EngineKind::Native,
+            version: self.version(),
+            bytes: content.write(),
+            effective: !changes.is_empty() || outputs_change || drifted,
+            changes,
+            outputs_change,
+            json: show::plan(&content, &config.variables_json(), &session.schemas()),
+            warnings: config.warnings(),
+        })
+    }
+
+    async fn apply(
+        &self,
+        request: ApplyRequest<'_>,
+        journal: &dyn Journal,
+        progress: &dyn Progress,
+        stop: &Stop,
+    ) -> Result<Applied, EngineError> {
+        let workspace = request.workspace;
+        let content = Content::read(request.plan, &self.version()).map_err(EngineError::Stale)?;
+        let config = Config::load(workspace).map_err(EngineError::Diagnostics)?;
+        let base = workspace.state.as_deref().map(State::read).transpose().map_err(unreadable)?;
+        let session = Session::new(&*self.providers, workspace);
+        for source in content.made_from.providers.keys() {
+            let address = sources::provider_address(source);
+            session.locate(&address, config.version_of(source)).await.map_err(EngineError::Diagnostics)?;
+        }
+        check_origin(&content.made_from, &origin(workspace, base.as_ref(), session.digests())?)?;
+        if stop.is_cancelled() {
+            return Err(EngineError::Stopped);
+        }
+        let start = State::read(&content.refreshed).map_err(unreadable)?;
+        journal_imports(&content, &start, journal).await?;
+        let values = Values::of_plan(&content);
+        let world = World::new(start, values);
+        let ended = Apply::new(&config, &content, &session, (journal, progress, stop), world).run().await?;
+        let mut state = ended.state;
+        state.follow(base.as_ref());
+        let outputs = outputs(&state).map_err(unreadable)?;
+        Ok(Applied { state: state.write(), outputs, diagnostics: ended.diagnostics, stopped: ended.stopped })
+    }
+
+    async fn salvage(&self, _scratch: &Path) -> Result<Option<Vec<u8>>, EngineError> {
+        // Nothing is left in the scratch folder: whatever was done is in the journal.
+        Ok(None)
+    }
+}
+
+fn unreadable(error: StateError) -> EngineError {
+    EngineError::Diagnostics(vec![Diagnostic::error("Error loading state", error.to_string())])
+}
+
+fn refuse_unsupported(workspace: &Workspace) -> Result<(), EngineError> {
+    let found = limits::unsupported(workspace)?;
+    if found.is_empty() { Ok(()) } else { Err(EngineError::Unsupported(found)) }
+}
+
+fn summary(planned: &object::Planned) -> Change {
+    Change {
+        address: planned.address.to_string(),
+        deposed: None,
+        action: planned.action,
+        importing: planned.importing.clone(),
+    }
+}
+
+fn parse_address(text: &str) -> Result<Address, EngineError> {
+    Address::parse(text).ok_or_else(|| {
+        let detail = format!("{text:?} is not the address of an object.");
+        EngineError::Diagnostics(vec![Diagnostic::error("Invalid address", detail)])
+    })
+}
+
+fn adopted(request: &PlanRequest<'_>) -> Result<BTreeMap<Address, String>, EngineError> {
+    request.adopt.iter().map(|adopt| Ok((parse_address(&adopt.address)?, adopt.id.clone()))).collect()
+}
+
+fn replaced(request: &PlanRequest<'_>) -> Result<BTreeSet<Address>, EngineError> {
+    request.replace.iter().map(|address| parse_address(address)).collect()
+}
+
+/// Objects that are taken over enter the journal before anything else happens to them.
+async fn journal_imports(content: &Content, state: &State, journal: &dyn Journal) -> Result<(), EngineError> {
+    for planned in content.changes.iter().filter(|planned| planned.importing.is_some()) {
+        let Some((provider, instance)) = state.current(&planned.address) else { continue };
+        let intent = Intent {
+            address: planned.address.to_string(),
+            deposed: None,
+            action: IntentAction::Import,
+            type_name: planned.address.type_name.clone(),
+            provider: provider.to_owned(),
+            planned: None,
+            private: instance.private.clone(),
+        };
+        let ids = journal.intend(vec![intent]).await?;
+        let entry = encode::entry(&planned.address, provider, instance);
+        for id in ids {
+            journal.settle(id, Settlement::Object(entry.clone())).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The outputs that a state holds.
+pub fn outputs(state: &State) -> Result<BTreeMap<String, Output>, StateError> {
+    let parse = |raw: &serde_json::value::RawValue| {
+        serde_json::from_str(raw.get()).map_err(|error| StateError::Malformed(error.to_string()))
+    };
+    let read = |(name, output): (&String, &crate::state::StateOutput)| {
+        let output = Output { value: parse(&output.value)?, ty: parse(&output.ty)?, sensitive: output.sensitive };
+        Ok((name.clone(), output))
+    };
+    state.outputs.iter().map(read).collect()
+}
+
+fn origin(
+    workspace: &Workspace,
+    base: Option<&State>,
+    providers: BTreeMap<String, String>,
+) -> Result<Origin, EngineError> {
+    let variables: BTreeMap<&String, &serde_json::Value> =
+        workspace.variables.iter().map(|(name, variable)| (name, &variable.value)).collect();
+    let variables = serde_json::to_vec(&variables).expect("variables have string keys only");
+    Ok(Origin {
+        lineage: base.map(|state| state.lineage.clone()).unwrap_or_default(),
+        serial: base.map_or(0, |state| state.serial),
+        state: workspace.state.as_deref().map(digest).unwrap_or_default(),
+        folder: folder_digest(&workspace.folder)?,
+        variables: digest(&variables),
+        providers,
+    })
+}
+
+fn check_origin(planned: &Origin, now: &Origin) -> Result<(), EngineError> {
+    let stale = |what: &str| Err(EngineError::Stale(what.to_owned()));
+    if planned.lineage != now.lineage {
+        return stale("the state is another one (its lineage differs)");
+    }
+    if planned.serial != now.serial || planned.state != now.state {
+        return stale("the state has changed since the plan was made");
+    }
+    if planned.folder != now.folder {
+        return stale("the configuration has changed since the plan was made");
+    }
+    if planned.variables != now.variables {
+        return stale("the variables have changed since the plan was made");
+    }
+    if planned.providers != now.providers {
+        return stale("a provider's binary has changed since the plan was made");
+    }
+    Ok(())
+}
+
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Names the content of the files that make up a configuration.
+fn folder_digest(folder: &Path) -> Result<String, EngineError> {
+    let io = |source| EngineError::Io { context: format!("cannot read {}", folder.display()), source };
+    let mut names: Vec<std::ffi::OsString> = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(io)? {
+        let name = entry.map_err(io)?.file_name();
+        let text = name.to_string_lossy();
+        if [".tf", ".tf.json", ".tofu", ".tofu.json", ".terraform.lock.hcl"].iter().any(|end| text.ends_with(end)) {
+            names.push(name);
+        }
+    }
+    names.sort();
+    let mut hasher = Sha256::new();
+    for name in names {
+        let content = std::fs::read(folder.join(&name)).map_err(io)?;
+        hasher.update(name.as_encoded_bytes());
+        hasher.update([0]);
+        hasher.update(digest(&content));
+    }
+    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}

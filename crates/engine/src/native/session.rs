@@ -1,0 +1,159 @@
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use landform_protocol::{Configure, Provider, ProviderSchema};
+use tokio::sync::OnceCell;
+
+use super::builtin::{self, Builtin};
+use super::config::{Config, Values};
+use super::object::{Bound, Outcome, bare};
+use super::ports::{Located, Providers, Requirement};
+use super::show::{Schemas, source_of};
+use crate::state::TERRAFORM_VERSION;
+use crate::{Diagnostic, Severity, Workspace};
+
+/// The providers of one plan or one apply. Each is started when it is first needed, configured once, and ended with the
+/// session: no configured process is ever used for anything else.
+pub struct Session<'a> {
+    providers: &'a dyn Providers,
+    workspace: &'a Workspace,
+    slots: Mutex<BTreeMap<String, Arc<Slot>>>,
+}
+
+#[derive(Default)]
+struct Slot {
+    located: OnceCell<Outcome<Located>>,
+    started: OnceCell<Outcome<Started>>,
+    bound: OnceCell<Outcome<Bound>>,
+}
+
+#[derive(Clone)]
+pub struct Started {
+    pub provider: Arc<dyn Provider>,
+    pub schema: Arc<ProviderSchema>,
+}
+
+impl<'a> Session<'a> {
+    pub fn new(providers: &'a dyn Providers, workspace: &'a Workspace) -> Session<'a> {
+        Session { providers, workspace, slots: Mutex::default() }
+    }
+
+    fn slot(&self, address: &str) -> Arc<Slot> {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.entry(address.to_owned()).or_default().clone()
+    }
+
+    fn slots(&self) -> Vec<(String, Arc<Slot>)> {
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.iter().map(|(address, slot)| (address.clone(), slot.clone())).collect()
+    }
+
+    /// Finds a provider without starting it.
+    pub async fn locate(&self, address: &str, version: &str) -> Outcome<Located> {
+        let source = source_of(address);
+        if source == builtin::SOURCE {
+            let version = TERRAFORM_VERSION.to_owned();
+            let path = std::path::PathBuf::new();
+            return Ok(Located { source: source.to_owned(), digest: version.clone(), version, path });
+        }
+        let find = async {
+            let requirement = Requirement { source: source.to_owned(), version: version.to_owned() };
+            self.providers.locate(&self.workspace.folder, &requirement).await.map_err(|diagnostic| vec![diagnostic])
+        };
+        self.slot(address).located.get_or_init(|| find).await.clone()
+    }
+
+    /// A running provider that is not configured yet.
+    pub async fn started(&self, address: &str, config: &Config) -> Outcome<Started> {
+        let start = async {
+            let provider: Arc<dyn Provider> = if source_of(address) == builtin::SOURCE {
+                Arc::new(Builtin)
+            } else {
+                let located = self.locate(address, config.version_of(source_of(address))).await?;
+                let started = self.providers.start(&located, &self.workspace.environment).await;
+                started.map_err(|diagnostic| vec![diagnostic])?
+            };
+            let schema = provider.schema().await.map_err(|error| {
+                vec![Diagnostic::error("Failed to load plugin schemas", format!("{}: {error}", source_of(address)))]
+            })?;
+            Ok(Started { provider, schema })
+        };
+        self.slot(address).started.get_or_init(|| start).await.clone()
+    }
+
+    /// A provider that is ready to work.
+    pub async fn bound(&self, address: &str, config: &Config, values: &Values) -> Outcome<Bound> {
+        let configure = async {
+            let Started { provider, schema } = self.started(address, config).await?;
+            let value = bare(&config.provider_config(address, &schema.provider.block, Some(values))?);
+            validate(&*provider, address, value.clone()).await?;
+            let call = Configure { terraform_version: TERRAFORM_VERSION.to_owned(), config: value };
+            let answer = provider.configure(call).await;
+            let diagnostics = answer.map_err(|error| vec![unanswered(address, &error)])?;
+            accept(address, diagnostics)?;
+            Ok(Bound { provider, schema, address: address.to_owned() })
+        };
+        self.slot(address).bound.get_or_init(|| configure).await.clone()
+    }
+
+    /// Asks the provider whether a configuration for itself is sound.
+    pub async fn validate(&self, address: &str, config: &Config, value: landform_cty::Value) -> Outcome<()> {
+        let started = self.started(address, config).await?;
+        validate(&*started.provider, address, value).await
+    }
+
+    /// The schemas of all providers that were started.
+    pub fn schemas(&self) -> Schemas {
+        let started = self.slots().into_iter().filter_map(|(address, slot)| {
+            let started = slot.started.get()?.as_ref().ok()?;
+            Some((address, started.schema.clone()))
+        });
+        started.collect()
+    }
+
+    /// By source address: what was found, and is named by the plan.
+    pub fn digests(&self) -> BTreeMap<String, String> {
+        let located = self.slots().into_iter().filter_map(|(address, slot)| {
+            let located = slot.located.get()?.as_ref().ok()?;
+            Some((source_of(&address).to_owned(), located.digest.clone()))
+        });
+        located.collect()
+    }
+
+    /// Asks every call under way to end early. The processes are this session's own, so nobody else is disturbed.
+    pub async fn stop_calls(&self) {
+        for (_, slot) in self.slots() {
+            if let Some(Ok(started)) = slot.started.get()
+                && let Err(error) = started.provider.stop().await
+            {
+                tracing::debug!(%error, "a provider could not be asked to stop");
+            }
+        }
+    }
+}
+
+async fn validate(provider: &dyn Provider, address: &str, value: landform_cty::Value) -> Outcome<()> {
+    // The answer may hold the provider's own defaults; OpenTofu configures with what was written, and so does this.
+    let answer = provider.validate_provider_config(value).await;
+    let (_, diagnostics) = answer.map_err(|error| vec![unanswered(address, &error)])?;
+    accept(address, diagnostics)
+}
+
+fn unanswered(address: &str, error: &landform_protocol::CallError) -> Diagnostic {
+    Diagnostic::error("Plugin did not respond", format!("{}: {error}", source_of(address)))
+}
+
+fn accept(address: &str, diagnostics: landform_protocol::Diagnostics) -> Outcome<()> {
+    let translate = |diagnostic: landform_protocol::Diagnostic| Diagnostic {
+        severity: match diagnostic.severity {
+            landform_protocol::Severity::Error => Severity::Error,
+            landform_protocol::Severity::Warning => Severity::Warning,
+        },
+        summary: diagnostic.summary,
+        detail: diagnostic.detail,
+        address: Some(address.to_owned()),
+        range: None,
+    };
+    let diagnostics: Vec<Diagnostic> = diagnostics.into_iter().map(translate).collect();
+    if diagnostics.iter().any(Diagnostic::is_error) { Err(diagnostics) } else { Ok(()) }
+}

@@ -1,0 +1,268 @@
+//! Plans and states in the JSON of `tofu show -json`. Left out of a plan's JSON are `configuration` and
+//! `relevant_attributes`, which describe the source rather than the change.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use landform_cty::{Mark, Path, Step, Type, Value};
+use landform_protocol::{ProviderSchema, Schema};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value as Json, json};
+
+use super::content::{Content, PlannedOutput};
+use super::encode;
+use super::object::{Planned, bare};
+use crate::state::{Instance, Resource, State, TERRAFORM_VERSION};
+use crate::{Action, Address, Key};
+
+/// The schemas of all providers that a plan or a state has to do with, by the provider's address.
+pub type Schemas = BTreeMap<String, Arc<ProviderSchema>>;
+
+fn schema_of<'a>(schemas: &'a Schemas, provider: &str, address: &Address) -> Option<&'a Schema> {
+    schemas.get(provider)?.resources.get(&address.type_name)
+}
+
+pub fn plan(content: &Content, variables: &BTreeMap<String, Json>, schemas: &Schemas) -> Json {
+    let mut changes: Vec<&Planned> = content.changes.iter().collect();
+    changes.sort_by(|a, b| a.address.cmp(&b.address));
+    let mut json = json!({
+        "format_version": "1.2",
+        "terraform_version": TERRAFORM_VERSION,
+        "planned_values": planned_values(content, &changes, schemas),
+        "resource_changes": changes.iter().map(|change| resource_change(change)).collect::<Vec<_>>(),
+        "output_changes": content.outputs.iter().map(|(name, output)| (name.clone(), output_change(output))).collect::<Map<_, _>>(),
+        "timestamp": content.timestamp,
+        "errored": false,
+    });
+    let mut put = |name: &str, value: Json, present: bool| {
+        if present {
+            json[name] = value;
+        }
+    };
+    let shown = |value: &Json| json!({ "value": value });
+    let variables: Map<_, _> = variables.iter().map(|(name, value)| (name.clone(), shown(value))).collect();
+    put("variables", Json::Object(variables.clone()), !variables.is_empty());
+    let drift: Vec<Json> = content.drift.iter().map(resource_change).collect();
+    put("resource_drift", Json::Array(drift.clone()), !drift.is_empty());
+    if let Ok(prior) = State::read(&content.refreshed) {
+        let known = !prior.resources().is_empty() || !prior.outputs.is_empty();
+        put("prior_state", state(&prior, schemas), known);
+    }
+    json
+}
+
+pub fn actions(action: Action) -> Json {
+    match action {
+        Action::NoOp => json!(["no-op"]),
+        Action::Create => json!(["create"]),
+        Action::Read => json!(["read"]),
+        Action::Update => json!(["update"]),
+        Action::Delete => json!(["delete"]),
+        Action::Replace => json!(["delete", "create"]),
+        Action::CreateBeforeDestroy => json!(["create", "delete"]),
+        Action::Forget => json!(["forget"]),
+    }
+}
+
+fn header(address: &Address, provider: &str) -> Map<String, Json> {
+    let mut header = Map::new();
+    header.insert("address".into(), json!(address.to_string()));
+    if !address.module.is_empty() {
+        header.insert("module_address".into(), json!(address.module));
+    }
+    header.insert("mode".into(), json!(if address.data { "data" } else { "managed" }));
+    header.insert("type".into(), json!(address.type_name));
+    header.insert("name".into(), json!(address.name));
+    match &address.key {
+        Some(Key::Index(index)) => drop(header.insert("index".into(), json!(index))),
+        Some(Key::Name(name)) => drop(header.insert("index".into(), json!(name))),
+        None => {}
+    }
+    header.insert("provider_name".into(), json!(source_of(provider)));
+    header
+}
+
+/// `registry.opentofu.org/hashicorp/time` of `provider["registry.opentofu.org/hashicorp/time"]`.
+pub fn source_of(provider: &str) -> &str {
+    provider.split('"').nth(1).unwrap_or(provider)
+}
+
+fn resource_change(planned: &Planned) -> Json {
+    let mut json = header(&planned.address, &planned.provider);
+    let mut change = Map::new();
+    change.insert("actions".into(), actions(planned.action));
+    change.insert("before".into(), plain(&planned.before));
+    let after_known = known(&planned.after);
+    change.insert("after".into(), after_known.unwrap_or(Json::Null));
+    let all_known = planned.after.is_wholly_known();
+    change.insert("after_unknown".into(), if all_known { json!({}) } else { unknown_places(&planned.after) });
+    change.insert("before_sensitive".into(), sensitive_places(&planned.before));
+    change.insert("after_sensitive".into(), sensitive_places(&planned.after));
+    if !planned.replace_paths.is_empty() {
+        change.insert("replace_paths".into(), planned.replace_paths.iter().map(path).collect());
+    }
+    if let Some(id) = &planned.importing {
+        change.insert("importing".into(), json!({ "id": id }));
+    }
+    json.insert("change".into(), Json::Object(change));
+    if let Some(reason) = planned.reason {
+        json.insert("action_reason".into(), json!(reason));
+    }
+    Json::Object(json)
+}
+
+fn output_change(output: &PlannedOutput) -> Json {
+    let all_known = output.after.is_wholly_known();
+    json!({
+        "actions": actions(output.action()),
+        "before": plain(&output.before),
+        "after": known(&output.after).unwrap_or(Json::Null),
+        "after_unknown": if all_known { json!(false) } else { unknown_places(&output.after) },
+        "before_sensitive": output.sensitive || output.was_sensitive,
+        "after_sensitive": output.sensitive || output.was_sensitive,
+    })
+}
+
+fn planned_values(content: &Content, changes: &[&Planned], schemas: &Schemas) -> Json {
+    let resources: Vec<Json> = changes
+        .iter()
+        .filter(|planned| !planned.after.is_null())
+        .map(|planned| {
+            let mut json = header(&planned.address, &planned.provider);
+            let version = schema_of(schemas, &planned.provider, &planned.address).map_or(0, |schema| schema.version);
+            json.insert("schema_version".into(), json!(version));
+            json.insert("values".into(), known(&planned.after).unwrap_or(Json::Null));
+            json.insert("sensitive_values".into(), sensitive_places(&planned.after));
+            Json::Object(json)
+        })
+        .collect();
+    let mut root = Map::new();
+    if !resources.is_empty() {
+        root.insert("resources".into(), Json::Array(resources));
+    }
+    let mut json = json!({ "root_module": root });
+    let outputs: Map<String, Json> = content
+        .outputs
+        .iter()
+        .filter(|(_, output)| output.action() != Action::Delete)
+        .map(|(name, output)| {
+            let mut shown = json!({ "sensitive": output.sensitive || output.was_sensitive });
+            if output.after.is_wholly_known() {
+                shown["type"] = output.after.ty.to_json();
+                shown["value"] = plain(&output.after);
+            }
+            (name.clone(), shown)
+        })
+        .collect();
+    if !outputs.is_empty() {
+        json["outputs"] = Json::Object(outputs);
+    }
+    json
+}
+
+/// A state as `tofu show -json` has it. An object whose schema is not known is shown without its values.
+pub fn state(state: &State, schemas: &Schemas) -> Json {
+    let mut root = Map::new();
+    let resources: Vec<Json> = state
+        .resources()
+        .iter()
+        .flat_map(|resource| resource.instances.iter().map(move |instance| (resource, instance)))
+        .map(|(resource, instance)| stored_object(resource, instance, schemas))
+        .collect();
+    if !resources.is_empty() {
+        root.insert("resources".into(), Json::Array(resources));
+    }
+    let mut values = json!({ "root_module": root });
+    let outputs: Map<String, Json> = state
+        .outputs
+        .iter()
+        .map(|(name, output)| {
+            let parse = |raw: &RawValue| serde_json::from_str::<Json>(raw.get()).unwrap_or_default();
+            let shown =
+                json!({ "sensitive": output.sensitive, "value": parse(&output.value), "type": parse(&output.ty) });
+            (name.clone(), shown)
+        })
+        .collect();
+    if !outputs.is_empty() {
+        values["outputs"] = Json::Object(outputs);
+    }
+    json!({ "format_version": "1.0", "terraform_version": TERRAFORM_VERSION, "values": values })
+}
+
+fn stored_object(resource: &Resource, instance: &Instance, schemas: &Schemas) -> Json {
+    let address = resource.address(instance.index_key.clone());
+    let mut json = header(&address, &resource.provider);
+    json.insert("schema_version".into(), json!(instance.schema_version));
+    if let Some(schema) = schema_of(schemas, &resource.provider, &address)
+        && let Ok(value) = encode::stored_value(instance, &schema.block)
+    {
+        json.insert("values".into(), plain(&value));
+        json.insert("sensitive_values".into(), sensitive_places(&value));
+    }
+    if !instance.dependencies.is_empty() {
+        json.insert("depends_on".into(), json!(instance.dependencies));
+    }
+    if instance.tainted() {
+        json.insert("tainted".into(), json!(true));
+    }
+    if let Some(key) = &instance.deposed {
+        json.insert("deposed_key".into(), json!(key));
+    }
+    Json::Object(json)
+}
+
+fn path(path: &Path) -> Json {
+    let step = |step: &Step| match step {
+        Step::Attribute(name) | Step::Key(name) => json!(name),
+        Step::Index(index) => json!(index),
+        Step::Element(element) => plain(element),
+    };
+    path.iter().map(step).collect()
+}
+
+fn plain(value: &Value) -> Json {
+    bare(value).to_plain_json().unwrap_or(Json::Null)
+}
+
+/// What is known of a value; `None` if nothing is.
+fn known(value: &Value) -> Option<Json> {
+    if !value.is_known() {
+        return None;
+    }
+    if let Some(elements) = value.as_sequence() {
+        return Some(elements.iter().map(|element| known(element).unwrap_or(Json::Null)).collect());
+    }
+    if let Some(fields) = value.as_mapping() {
+        let fields = fields.iter().filter_map(|(name, field)| Some((name.clone(), known(field)?)));
+        return Some(Json::Object(fields.collect()));
+    }
+    Some(plain(value))
+}
+
+fn unknown_places(value: &Value) -> Json {
+    places(value, &|value| !value.is_known())
+}
+
+fn sensitive_places(value: &Value) -> Json {
+    places(value, &|value| value.has_mark(Mark::Sensitive))
+}
+
+/// The shape of a value with `true` where something holds; fields of which nothing can be said are left out.
+fn places(value: &Value, holds: &dyn Fn(&Value) -> bool) -> Json {
+    if holds(value) {
+        return json!(true);
+    }
+    match &value.ty {
+        _ if value.is_null() => json!(false),
+        Type::List(_) | Type::Set(_) | Type::Tuple(_) => {
+            let elements = value.as_sequence().unwrap_or_default();
+            elements.iter().map(|element| places(element, holds)).collect()
+        }
+        Type::Map(_) | Type::Object { .. } => {
+            let fields = value.as_mapping().into_iter().flatten();
+            let shapes = fields.map(|(name, field)| (name.clone(), places(field, holds)));
+            Json::Object(shapes.filter(|(_, shape)| *shape != json!(false)).collect())
+        }
+        _ => json!(false),
+    }
+}

@@ -1,0 +1,280 @@
+use std::collections::BTreeMap;
+use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use landform_engine::native::{self, Native};
+use landform_engine::state::State;
+use landform_engine::{
+    ApplyRequest, Engine, EngineError, Mode, Output, Plan, PlanRequest, Silent, Stop, Variable, Workspace,
+};
+
+use landform_plugin::{Limits, Pool, Schemas};
+use landform_runner::providers::LocalProviders;
+
+use super::Failure;
+use super::journal::{FolderJournal, leftover};
+use super::messages::{self, Watch, diagnostic_text};
+use super::options::{ApplyOptions, Command, Common, Options, OutputOptions, PlanOptions, ShowOptions};
+use super::saved::Saved;
+use super::state_file::StateFile;
+
+pub async fn run(options: Options) -> Result<ExitCode, Failure> {
+    if let Some(folder) = &options.chdir {
+        std::env::set_current_dir(folder).with_context(|| format!("cannot change to {}", folder.display()))?;
+    }
+    let folder = std::env::current_dir()?;
+    match options.command {
+        Command::Plan(options) => plan(&folder, options).await,
+        Command::Apply(options) => apply(&folder, options).await,
+        Command::Destroy(mut options) => {
+            options.common.destroy = true;
+            apply(&folder, options).await
+        }
+        Command::Show(options) => show(&folder, options).await,
+        Command::Output(options) => output(&options),
+    }
+}
+
+fn engine(folder: &Path, refresh: bool) -> Native {
+    // A command ends with its providers, so there is nothing to keep spares for.
+    let pool = Pool::new(Limits { spares: 0, ..Limits::default() }, Schemas::in_memory(), None);
+    let native = Native::new(Arc::new(LocalProviders::of_user(folder, pool)));
+    if refresh { native } else { native.without_refresh() }
+}
+
+/// The folder as an engine sees it. Providers get the whole environment, as they do from OpenTofu.
+struct Opened {
+    workspace: Workspace,
+    _scratch: tempfile::TempDir,
+}
+
+fn open(folder: &Path, variables: BTreeMap<String, Variable>, state: Option<Vec<u8>>) -> anyhow::Result<Opened> {
+    let scratch = tempfile::tempdir().context("cannot make a scratch folder")?;
+    let environment = std::env::vars().collect();
+    let (folder, scratch_path) = (folder.to_owned(), scratch.path().to_owned());
+    let workspace = Workspace { folder, scratch: scratch_path, variables, state, environment };
+    Ok(Opened { workspace, _scratch: scratch })
+}
+
+fn mode(common: &Common) -> Result<Mode, Failure> {
+    match (common.destroy, common.refresh_only) {
+        (true, true) => Err(anyhow!("-destroy and -refresh-only cannot be used together").into()),
+        (true, false) => Ok(Mode::Destroy),
+        (false, true) => Ok(Mode::RefreshOnly),
+        (false, false) => Ok(Mode::Normal),
+    }
+}
+
+/// Brings the state up to what an apply that did not end has done. While objects are in doubt nothing else happens.
+fn recover(file: &mut StateFile) -> Result<(), Failure> {
+    let path = file.journal_path();
+    let base = file.read()?;
+    let Some(left) = leftover(&path, base.as_deref())? else { return Ok(()) };
+    file.write(&left.state)?;
+    if left.doubts.is_empty() {
+        std::fs::remove_file(&path)?;
+        return Ok(());
+    }
+    let aside = path.with_extension("doubts");
+    std::fs::rename(&path, &aside)?;
+    let list: Vec<String> = left.doubts.iter().map(|(address, action)| format!("  - {address} ({action:?})")).collect();
+    Err(anyhow!(
+        "An earlier apply did not end. What it is known to have done is now in the state; of these changes nobody knows \
+         whether they were made:\n\n{}\n\nLook at them before you apply again. They are also listed in {}.",
+        list.join("\n"),
+        aside.display(),
+    )
+    .into())
+}
+
+/// A plan, together with everything that an apply of it needs.
+struct Made {
+    file: StateFile,
+    opened: Opened,
+    plan: Plan,
+    engine: Native,
+}
+
+async fn make_plan(folder: &Path, common: &Common, operation: &str) -> Result<Made, Failure> {
+    let mut file = StateFile::lock(&common.state, operation)?;
+    recover(&mut file)?;
+    let variables = native::inputs(folder, &common.variable_flags()?)?;
+    let opened = open(folder, variables, file.read()?)?;
+    let engine = engine(folder, common.refresh);
+    let request = PlanRequest {
+        workspace: &opened.workspace,
+        mode: mode(common)?,
+        adopt: Vec::new(),
+        replace: common.replace.clone(),
+    };
+    let plan = engine.plan(request, &Silent, &Stop::new()).await?;
+    for warning in &plan.warnings {
+        print!("{}", diagnostic_text(warning));
+    }
+    Ok(Made { file, opened, plan, engine })
+}
+
+fn show_plan(made: &Made, json: bool) -> Result<(), Failure> {
+    if json {
+        messages::planned_json(&made.plan);
+    } else {
+        print!("{}", made.engine.show_plan(&made.plan.bytes)?);
+    }
+    Ok(())
+}
+
+async fn plan(folder: &Path, options: PlanOptions) -> Result<ExitCode, Failure> {
+    let made = make_plan(folder, &options.common, "OperationTypePlan").await?;
+    show_plan(&made, options.common.json)?;
+    let effective = made.plan.effective;
+    if let Some(path) = &options.out {
+        let saved = Saved::new(made.plan, &made.opened.workspace.variables, options.common.destroy);
+        saved.write(path)?;
+        if !options.common.json {
+            println!("\nSaved the plan to: {}", path.display());
+        }
+    }
+    Ok(ExitCode::from(if options.detailed_exitcode && effective { 2 } else { 0 }))
+}
+
+async fn apply(folder: &Path, options: ApplyOptions) -> Result<ExitCode, Failure> {
+    let (made, destroying) = match &options.plan {
+        Some(path) => (saved_plan(folder, path, &options)?, Saved::read(path)?.destroying),
+        None => {
+            let made = make_plan(folder, &options.common, "OperationTypeApply").await?;
+            show_plan(&made, options.common.json)?;
+            if made.plan.effective && !options.auto_approve {
+                approve(&options)?;
+            }
+            (made, options.common.destroy)
+        }
+    };
+    carry_out(made, destroying, options.common.json).await
+}
+
+fn saved_plan(folder: &Path, path: &Path, options: &ApplyOptions) -> Result<Made, Failure> {
+    if !options.common.variables.is_empty() {
+        return Err(
+            anyhow!("A saved plan has its variables already; -var and -var-file cannot be used with it.").into()
+        );
+    }
+    let saved = Saved::read(path)?;
+    let mut file = StateFile::lock(&options.common.state, "OperationTypeApply")?;
+    recover(&mut file)?;
+    let opened = open(folder, saved.variables(), file.read()?)?;
+    Ok(Made { file, opened, plan: saved.plan, engine: engine(folder, true) })
+}
+
+fn approve(options: &ApplyOptions) -> Result<(), Failure> {
+    if !options.common.input || options.common.json {
+        return Err(anyhow!("Nobody can be asked: use -auto-approve, or apply a saved plan.").into());
+    }
+    print!("\nDo you want to perform these actions?\n  Only 'yes' will be accepted to approve.\n\n  Enter a value: ");
+    std::io::stdout().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    if answer.trim() == "yes" { Ok(()) } else { Err(anyhow!("Apply cancelled.").into()) }
+}
+
+async fn carry_out(mut made: Made, destroying: bool, json: bool) -> Result<ExitCode, Failure> {
+    let stop = Stop::new();
+    let interrupted = stop.clone();
+    let signals = tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            eprintln!("\nStopping: what has begun is waited for, nothing new begins.");
+            interrupted.cancel();
+        }
+    });
+    let journal = FolderJournal::create(&made.file.journal_path()).context("cannot begin the journal")?;
+    let request = ApplyRequest { workspace: &made.opened.workspace, plan: &made.plan.bytes };
+    let outcome = made.engine.apply(request, &journal, &Watch { json }, &stop).await;
+    signals.abort();
+    let applied = match outcome {
+        Ok(applied) => applied,
+        // Only the journal knows what was done.
+        Err(error @ (EngineError::Lost(_) | EngineError::Refused(_))) => {
+            messages::failure(&Failure::Engine(error));
+            return recover(&mut made.file).map(|()| ExitCode::FAILURE);
+        }
+        Err(error) => {
+            journal.close()?;
+            return Err(error.into());
+        }
+    };
+    made.file.write(&applied.state)?;
+    journal.close()?;
+    for diagnostic in &applied.diagnostics {
+        eprint!("{}", diagnostic_text(diagnostic));
+    }
+    if !applied.complete() {
+        return Ok(ExitCode::FAILURE);
+    }
+    messages::applied(&made.plan, &applied, destroying, json);
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn show(folder: &Path, options: ShowOptions) -> Result<ExitCode, Failure> {
+    let engine = engine(folder, true);
+    if let Some(path) = &options.plan {
+        let saved = Saved::read(path)?;
+        if options.json {
+            println!("{}", saved.plan.json);
+        } else {
+            print!("{}", engine.show_plan(&saved.plan.bytes)?);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let state = read_state(Path::new("terraform.tfstate"))?;
+    let opened = open(folder, BTreeMap::new(), state)?;
+    let json = engine.show_state(&opened.workspace).await?;
+    if options.json {
+        println!("{json}");
+    } else {
+        print!("{}", native::state_text(&json));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// As in OpenTofu, reading takes no lock.
+fn read_state(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes).filter(|bytes| !bytes.trim_ascii().is_empty())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", PathBuf::from(path).display())),
+    }
+}
+
+fn output(options: &OutputOptions) -> Result<ExitCode, Failure> {
+    let outputs: BTreeMap<String, Output> = match read_state(&options.state)? {
+        Some(bytes) => {
+            native::outputs(&State::read(&bytes).map_err(anyhow::Error::from)?).map_err(anyhow::Error::from)?
+        }
+        None => BTreeMap::new(),
+    };
+    let Some(name) = &options.name else {
+        if options.json {
+            println!(
+                "{}",
+                serde_json::to_string_pretty(&messages::outputs_json(&outputs)).map_err(anyhow::Error::from)?
+            );
+        } else if outputs.is_empty() {
+            eprintln!("\nWarning: No outputs found\n");
+        } else {
+            println!("{}", messages::outputs_text(&outputs));
+        }
+        return Ok(ExitCode::SUCCESS);
+    };
+    let output =
+        outputs.get(name).ok_or_else(|| anyhow!("Output {name:?} not found: the state has no output of that name."))?;
+    match &output.value {
+        value if options.json => println!("{value}"),
+        serde_json::Value::String(text) if options.raw => print!("{text}"),
+        value @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_)) if options.raw => print!("{value}"),
+        _ if options.raw => return Err(anyhow!("-raw needs a string, a number or a bool; use -json.").into()),
+        value => println!("{}", native::value_text(value, 0)),
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,199 @@
+//! The command line, spelled as OpenTofu spells it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use landform_engine::native::VariableFlag;
+
+#[derive(Parser, Debug)]
+#[command(name = "landform tf", bin_name = "landform tf", about = "The commands of OpenTofu, by the native engine")]
+#[command(disable_help_subcommand = true)]
+pub struct Options {
+    /// Work in this folder.
+    #[arg(long, value_name = "DIR")]
+    pub chdir: Option<PathBuf>,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Show what an apply would change.
+    Plan(PlanOptions),
+    /// Change the world as the configuration, or a saved plan, wants it.
+    Apply(ApplyOptions),
+    /// Destroy everything that the state knows.
+    Destroy(ApplyOptions),
+    /// Show a state or a saved plan.
+    Show(ShowOptions),
+    /// Show output values.
+    Output(OutputOptions),
+}
+
+#[derive(Args, Debug, Clone, Default)]
+pub struct Common {
+    /// Set a variable, `-var NAME=VALUE`, or read some from a file, `-var-file FILE`; the last one counts.
+    ///
+    /// Both are read here, because clap does not keep the order between two flags.
+    #[arg(long = "variable", value_name = "NAME=VALUE", hide = true)]
+    pub variables: Vec<String>,
+    /// Plan to destroy everything.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub destroy: bool,
+    /// Ask providers how objects are now.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub refresh: bool,
+    /// Only bring the state up to date.
+    #[arg(long)]
+    pub refresh_only: bool,
+    /// Replace this object even if nothing about it changed.
+    #[arg(long = "replace", value_name = "ADDRESS")]
+    pub replace: Vec<String>,
+    /// The state file.
+    #[arg(long, value_name = "FILE", default_value = "terraform.tfstate")]
+    pub state: PathBuf,
+    /// Ask for what is missing.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub input: bool,
+    /// Write JSON, one event a line.
+    #[arg(long)]
+    pub json: bool,
+    /// Accepted; nothing here is coloured.
+    #[arg(long)]
+    pub no_color: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct PlanOptions {
+    #[command(flatten)]
+    pub common: Common,
+    /// Save the plan.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Exit with 2 if there is something to change.
+    #[arg(long)]
+    pub detailed_exitcode: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct ApplyOptions {
+    #[command(flatten)]
+    pub common: Common,
+    /// Do not ask before changing anything.
+    #[arg(long)]
+    pub auto_approve: bool,
+    /// A saved plan.
+    pub plan: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct ShowOptions {
+    #[arg(long)]
+    pub json: bool,
+    #[arg(long)]
+    pub no_color: bool,
+    /// A saved plan; the state if there is none.
+    pub plan: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct OutputOptions {
+    #[arg(long)]
+    pub json: bool,
+    /// The bare text of one output.
+    #[arg(long)]
+    pub raw: bool,
+    #[arg(long)]
+    pub no_color: bool,
+    #[arg(long, value_name = "FILE", default_value = "terraform.tfstate")]
+    pub state: PathBuf,
+    pub name: Option<String>,
+}
+
+impl Common {
+    pub fn variable_flags(&self) -> anyhow::Result<Vec<VariableFlag>> {
+        let read = |flag: &String| match flag.split_once(':') {
+            Some(("file", path)) => Ok(VariableFlag::File(PathBuf::from(path))),
+            Some((_, assignment)) => match assignment.split_once('=') {
+                Some((name, value)) => Ok(VariableFlag::Var { name: name.trim().to_owned(), value: value.to_owned() }),
+                None => Err(anyhow::anyhow!("-var wants NAME=VALUE, not {assignment:?}")),
+            },
+            None => Err(anyhow::anyhow!("{flag:?} sets no variable")),
+        };
+        self.variables.iter().map(read).collect()
+    }
+}
+
+impl Options {
+    pub fn read(args: Vec<OsString>) -> Result<Options, clap::Error> {
+        let program = OsString::from("landform tf");
+        Options::try_parse_from(std::iter::once(program).chain(with_double_dashes(args)))
+    }
+}
+
+/// OpenTofu's flags have one dash, clap wants two. `-var` and `-var-file` become one flag, so that their order stays.
+fn with_double_dashes(args: Vec<OsString>) -> Vec<OsString> {
+    let mut args = args.into_iter();
+    let mut read = Vec::new();
+    while let Some(arg) = args.next() {
+        let Some(text) = arg.to_str().filter(|text| text.starts_with('-') && text.len() > 1 && *text != "-h") else {
+            read.push(arg);
+            continue;
+        };
+        let (name, value) = match text.trim_start_matches('-').split_once('=') {
+            Some((name, value)) => (name, Some(OsString::from(value))),
+            None => (text.trim_start_matches('-'), None),
+        };
+        let takes_value = matches!(name, "var" | "var-file" | "out" | "state" | "replace" | "chdir");
+        let value = if value.is_none() && takes_value { args.next() } else { value };
+        let mut flag = OsString::from(match name {
+            "var" => "--variable=value:".to_owned(),
+            "var-file" => "--variable=file:".to_owned(),
+            name if value.is_some() => format!("--{name}="),
+            name => format!("--{name}"),
+        });
+        flag.push(value.unwrap_or_default());
+        read.push(flag);
+    }
+    read
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(args: &[&str]) -> Options {
+        Options::read(args.iter().map(OsString::from).collect()).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn flags_are_spelled_as_opentofu_spells_them() {
+        let options = read(&[
+            "-chdir=x",
+            "plan",
+            "-var",
+            "a=-b",
+            "-var-file=f",
+            "-var=c=d",
+            "-refresh=false",
+            "-out",
+            "p",
+            "-detailed-exitcode",
+        ]);
+        assert_eq!(options.chdir, Some(PathBuf::from("x")));
+        let Command::Plan(plan) = options.command else { panic!("not a plan") };
+        assert_eq!(plan.common.variables, ["value:a=-b", "file:f", "value:c=d"]);
+        assert!(!plan.common.refresh && plan.common.input && plan.detailed_exitcode && !plan.common.destroy);
+        let Command::Apply(apply) = read(&["apply", "-auto-approve", "-destroy", "-input=false"]).command else {
+            panic!("not an apply")
+        };
+        assert!(apply.auto_approve && apply.common.destroy && !apply.common.input);
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused() {
+        assert!(Options::read(vec!["plan".into(), "-frobnicate".into()]).is_err());
+        assert!(Options::read(vec!["import".into()]).is_err());
+    }
+}

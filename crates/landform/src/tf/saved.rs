@@ -1,0 +1,44 @@
+//! Plans on the disk.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use anyhow::Context;
+use landform_engine::{Plan, Variable};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A saved plan with the variables that it was made with: an apply of it takes no others.
+#[derive(Serialize, Deserialize)]
+pub struct Saved {
+    landform_plan: u32,
+    pub plan: Plan,
+    pub variables: BTreeMap<String, serde_json::Value>,
+    pub destroying: bool,
+}
+
+impl Saved {
+    pub fn new(plan: Plan, variables: &BTreeMap<String, Variable>, destroying: bool) -> Saved {
+        let variables = variables.iter().map(|(name, variable)| (name.clone(), variable.value.clone())).collect();
+        Saved { landform_plan: 1, plan, variables, destroying }
+    }
+
+    /// A plan holds secrets, so nobody else may read it.
+    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
+        let bytes = serde_json::to_vec(self)?;
+        let open = || OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+        open().and_then(|mut file| file.write_all(&bytes)).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    pub fn read(path: &Path) -> anyhow::Result<Saved> {
+        let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        serde_json::from_slice(&bytes).with_context(|| format!("{} is not a plan of landform tf", path.display()))
+    }
+
+    pub fn variables(&self) -> BTreeMap<String, Variable> {
+        let variable = |value: &serde_json::Value| Variable { value: value.clone(), sensitive: false };
+        self.variables.iter().map(|(name, value)| (name.clone(), variable(value))).collect()
+    }
+}

@@ -1,0 +1,134 @@
+//! The native engine's providers: found on this machine, run by a pool of processes.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use landform_cty::Value;
+use landform_engine::native::{Located, Providers, Requirement};
+use landform_plugin::{Binary, Lent, Pool, Surroundings};
+use landform_protocol::*;
+use landform_registry::{CliConfig, Constraints, Found, LockFile, Places, Source};
+
+/// Providers that are installed on this machine, each run as a process of its own.
+pub struct LocalProviders {
+    places: Option<Places>,
+    /// The folder that providers work in; by default each has one of its own.
+    folder: Option<PathBuf>,
+    pool: Pool,
+}
+
+impl LocalProviders {
+    /// From these places alone, whatever the folder of a configuration or the user's settings say.
+    pub fn in_places(places: Places, pool: Pool) -> LocalProviders {
+        LocalProviders { places: Some(places), folder: None, pool }
+    }
+
+    /// As OpenTofu finds and runs them in a user's folder: by the settings of the user, in the folder itself.
+    pub fn of_user(folder: &Path, pool: Pool) -> LocalProviders {
+        LocalProviders { places: None, folder: Some(folder.to_owned()), pool }
+    }
+
+    fn find(&self, folder: &Path, requirement: &Requirement) -> Result<Found, String> {
+        let source: Source = requirement.source.parse().map_err(text)?;
+        let constraints: Constraints = requirement.version.parse().map_err(text)?;
+        let places = match &self.places {
+            Some(places) => places.clone(),
+            None => CliConfig::of_user().map_err(text)?.places(folder),
+        };
+        let lock = LockFile::of_folder(folder).map_err(text)?;
+        places.find(&source, &constraints, lock.version(&source)).map_err(text)
+    }
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+#[async_trait]
+impl Providers for LocalProviders {
+    async fn locate(&self, folder: &Path, requirement: &Requirement) -> Result<Located, landform_engine::Diagnostic> {
+        let found = self.find(folder, requirement).map_err(|error| failed("Provider not found", error))?;
+        let path = found.binary;
+        // A provider may have hundreds of megabytes, and they are read to know it by its content.
+        let read = tokio::task::spawn_blocking(move || Binary::at(&path)).await.map_err(text);
+        let binary = read.and_then(|read| read.map_err(text));
+        let binary = binary.map_err(|error| failed("Provider cannot be read", error))?;
+        let version = found.version.map(|version| version.to_string()).unwrap_or_default();
+        Ok(Located { source: requirement.source.clone(), version, digest: binary.sha256, path: binary.path })
+    }
+
+    async fn start(
+        &self,
+        located: &Located,
+        environment: &BTreeMap<String, String>,
+    ) -> Result<Arc<dyn Provider>, landform_engine::Diagnostic> {
+        let binary = Binary { path: located.path.clone(), sha256: located.digest.clone() };
+        let surroundings = Surroundings { environment: environment.clone(), folder: self.folder.clone() };
+        let lent = self.pool.acquire(&binary, &surroundings).await;
+        let lent = lent.map_err(|error| failed("Failed to start a provider", error.to_string()))?;
+        Ok(Arc::new(Held(lent)))
+    }
+}
+
+fn failed(summary: &str, detail: impl Into<String>) -> landform_engine::Diagnostic {
+    landform_engine::Diagnostic::error(summary, detail)
+}
+
+/// A process with its place in the pool: both end with the last user.
+struct Held(Lent);
+
+#[async_trait]
+impl Provider for Held {
+    async fn schema(&self) -> Result<Arc<ProviderSchema>, CallError> {
+        self.0.schema().await
+    }
+
+    async fn validate_provider_config(&self, config: Value) -> Result<(Value, Diagnostics), CallError> {
+        self.0.validate_provider_config(config).await
+    }
+
+    async fn validate_resource_config(&self, call: ValidateResourceConfig) -> Result<Diagnostics, CallError> {
+        self.0.validate_resource_config(call).await
+    }
+
+    async fn validate_data_config(&self, call: ValidateResourceConfig) -> Result<Diagnostics, CallError> {
+        self.0.validate_data_config(call).await
+    }
+
+    async fn configure(&self, call: Configure) -> Result<Diagnostics, CallError> {
+        self.0.configure(call).await
+    }
+
+    async fn upgrade_resource_state(&self, call: UpgradeResourceState) -> Result<(Value, Diagnostics), CallError> {
+        self.0.upgrade_resource_state(call).await
+    }
+
+    async fn read_resource(&self, call: ReadResource) -> Result<ReadAnswer, CallError> {
+        self.0.read_resource(call).await
+    }
+
+    async fn plan_resource_change(&self, call: PlanResourceChange) -> Result<PlanAnswer, CallError> {
+        self.0.plan_resource_change(call).await
+    }
+
+    async fn apply_resource_change(&self, call: ApplyResourceChange) -> Result<ApplyAnswer, CallError> {
+        self.0.apply_resource_change(call).await
+    }
+
+    async fn import_resource_state(
+        &self,
+        call: ImportResourceState,
+    ) -> Result<(Vec<ImportedResource>, Diagnostics), CallError> {
+        self.0.import_resource_state(call).await
+    }
+
+    async fn read_data_source(&self, call: ReadDataSource) -> Result<(Value, Diagnostics), CallError> {
+        self.0.read_data_source(call).await
+    }
+
+    async fn stop(&self) -> Result<(), CallError> {
+        self.0.stop().await
+    }
+}
