@@ -120,11 +120,10 @@ impl Launch {
             ..Spec::new(&self.binary)
         };
         let mut child = child::spawn(spec).await.map_err(spawn)?;
-        let tail = Tail::default();
-        if let Some(stderr) = child.take_stderr() {
-            tokio::spawn(tail.clone().drain(stderr));
-        }
-        let client = match timeout(self.timeout, self.greet(&mut child, &tail)).await {
+        let no_output = || spawn(io::Error::other("it has no output"));
+        let tail = Tail::of(child.take_stderr().ok_or_else(no_output)?);
+        let stdout = BufReader::new(child.take_stdout().ok_or_else(no_output)?);
+        let client = match timeout(self.timeout, self.greet(&mut child, stdout, &tail)).await {
             Ok(client) => client?,
             Err(_) => {
                 let stderr = tail.text();
@@ -134,11 +133,12 @@ impl Launch {
         Ok(Started { client, child, tail, folder })
     }
 
-    async fn greet(&self, child: &mut Child, tail: &Tail) -> Result<Client, StartError> {
-        let mut stdout = BufReader::new(child.take_stdout().ok_or_else(|| StartError::Spawn {
-            binary: self.binary.clone(),
-            source: io::Error::other("it has no output"),
-        })?);
+    async fn greet(
+        &self,
+        child: &mut Child,
+        mut stdout: BufReader<ChildStdout>,
+        tail: &Tail,
+    ) -> Result<Client, StartError> {
         let mut line = Vec::new();
         let read = (&mut stdout).take(GREETING_BYTES).read_until(b'\n', &mut line).await;
         if read.is_err() || !line.ends_with(b"\n") && line.len() < GREETING_BYTES as usize {
@@ -155,7 +155,7 @@ impl Launch {
     /// The output ended without a greeting: wait for the process, to say how it ended.
     async fn ended(&self, child: &mut Child, tail: &Tail, line: &[u8]) -> StartError {
         let status = describe(child.wait().await);
-        let mut stderr = tail.text();
+        let mut stderr = tail.last_words().await;
         if stderr.is_empty() {
             stderr = String::from_utf8_lossy(line).trim().to_owned();
         }

@@ -17,6 +17,6 @@ mod tail;
 pub use binary::Binary;
 pub use client::Client;
 pub use launch::{Launch, StartError, Surroundings};
-pub use pool::{Lent, Limits, Pool};
+pub use pool::{Limits, Pool};
 pub use process::Process;
 pub use schemas::Schemas;

@@ -1,10 +1,9 @@
-use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use landform_protocol::Provider;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
 use crate::binary::Binary;
 use crate::launch::{Launch, StartError, Surroundings};
@@ -51,28 +50,6 @@ struct Spare {
     process: Option<Process>,
 }
 
-/// A process of the pool; its place is free again when it is dropped.
-#[derive(Debug)]
-pub struct Lent {
-    process: Process,
-    _place: OwnedSemaphorePermit,
-}
-
-impl Lent {
-    /// See [`Process::retire`].
-    pub async fn retire(self) {
-        self.process.retire().await;
-    }
-}
-
-impl Deref for Lent {
-    type Target = Process;
-
-    fn deref(&self) -> &Process {
-        &self.process
-    }
-}
-
 impl Pool {
     /// `register`: see [`Launch::register`].
     pub fn new(limits: Limits, schemas: Schemas, register: Option<PathBuf>) -> Pool {
@@ -82,20 +59,21 @@ impl Pool {
     }
 
     /// A blank process, at once if there is a spare. Surroundings are fixed when a process starts and those of a spare
-    /// are neutral, so whoever needs others waits for a start.
-    pub async fn acquire(&self, binary: &Binary, surroundings: &Surroundings) -> Result<Lent, StartError> {
+    /// are neutral, so whoever needs others waits for a start. Its place is free again when the process is dropped.
+    pub async fn acquire(&self, binary: &Binary, surroundings: &Surroundings) -> Result<Process, StartError> {
         let neutral = *surroundings == Surroundings::default();
         let limit = self.shared.limits.in_use;
         let place = self.shared.in_use.clone().try_acquire_owned().map_err(|_| StartError::TooMany { limit })?;
         let spare = if neutral { self.shared.take(binary) } else { None };
-        let process = match spare {
+        let mut process = match spare {
             Some(process) => process,
             None => self.shared.start(binary, surroundings.clone()).await?,
         };
         if neutral {
             self.warm(binary);
         }
-        Ok(Lent { process, _place: place })
+        process.hold(place);
+        Ok(process)
     }
 
     /// Sees to it, in the background, that there is a spare of this binary.

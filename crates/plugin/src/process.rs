@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use landform_cty::Value;
 use landform_protocol::wire::{self, Call, Method, Version, schema_from_wire};
 use landform_protocol::*;
-use tokio::sync::{Mutex, OnceCell, watch};
+use tokio::sync::{Mutex, OnceCell, OwnedSemaphorePermit, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -35,6 +35,8 @@ pub struct Process {
     /// Configure is process-global in every provider: a second one would silently change the meaning of calls under way.
     configured: Mutex<bool>,
     _folder: tempfile::TempDir,
+    /// In the pool that it came from.
+    place: Option<OwnedSemaphorePermit>,
 }
 
 impl Process {
@@ -57,7 +59,12 @@ impl Process {
             supervisor,
             configured,
             _folder: folder,
+            place: None,
         })
+    }
+
+    pub(crate) fn hold(&mut self, place: OwnedSemaphorePermit) {
+        self.place = Some(place);
     }
 
     pub fn binary(&self) -> &Binary {
@@ -89,6 +96,9 @@ impl Process {
 
     /// The schema comes from the cache where it can. A provider that does not declare that it can do without the call
     /// gets it all the same, once and before any other, as the CLI does it.
+    ///
+    /// Measured: hashicorp/time 0.14.2 (the framework) and coder/coder 2.19.0 (SDKv2) both declare it, and both plan
+    /// and apply without ever having been asked.
     async fn loaded(&self) -> Result<&Arc<Loaded>, CallError> {
         self.loaded
             .get_or_try_init(|| async {
@@ -129,10 +139,11 @@ impl Process {
         let mut ended = self.ended.clone();
         let obituary = timeout(OBITUARY, ended.wait_for(Option::is_some)).await;
         let exit = obituary.ok().and_then(Result::ok).and_then(|exit| exit.clone());
-        let said = Some(self.tail.text()).filter(|text| !text.is_empty());
         match exit {
             Some(exit) => {
-                CallError::Ended { call, detail: said.map_or(exit.clone(), |said| format!("{exit}; it said: {said}")) }
+                let said = self.tail.last_words().await;
+                let detail = if said.is_empty() { exit } else { format!("{exit}; it said: {said}") };
+                CallError::Ended { call, detail }
             }
             None => CallError::Failed { call, detail: format!("{:?}: {}", status.code(), status.message()) },
         }

@@ -1,7 +1,6 @@
 //! Real providers, and binaries that are none.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -131,9 +130,11 @@ async fn a_process_that_dies_during_a_call_says_so() {
 }
 
 fn script(folder: &Path, name: &str, body: &str) -> PathBuf {
-    let path = folder.join(name);
-    std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (text, path) = (folder.join(format!("{name}.txt")), folder.join(name));
+    std::fs::write(&text, format!("#!/bin/sh\n{body}\n")).unwrap();
+    // Written by another process: a file that this one has open for writing while some test forks cannot be started.
+    let install = std::process::Command::new("install").args(["-m", "755"]).arg(&text).arg(&path).status().unwrap();
+    assert!(install.success());
     path
 }
 

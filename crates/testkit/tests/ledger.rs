@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use landform_cty::{Type, Value};
 use landform_plugin::{Binary, Launch, Process, Schemas};
-use landform_protocol::wire::Version;
+use landform_protocol::wire::{MAGIC_COOKIE, Version};
 use landform_protocol::*;
 use landform_testkit::ledger::{self, Operation};
 use landform_testkit::tofu::Tofu;
@@ -140,4 +140,35 @@ fn says_what_it_is_when_a_person_starts_it() {
     let output = Command::new(env!("CARGO_BIN_EXE_terraform-provider-ledger")).output().unwrap();
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("this program is a provider"));
+}
+
+/// A caller that is killed can tell nobody to end.
+#[test]
+fn ends_when_its_caller_is_gone() {
+    use std::io::{BufRead, BufReader};
+    let mut provider = Command::new(env!("CARGO_BIN_EXE_terraform-provider-ledger"))
+        .env(MAGIC_COOKIE.0, MAGIC_COOKIE.1)
+        .env("PLUGIN_PROTOCOL_VERSIONS", "5,6")
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(provider.stdout.take().unwrap());
+    let mut greeting = String::new();
+    output.read_line(&mut greeting).unwrap();
+    assert!(greeting.starts_with("1|6|unix|/") && greeting.ends_with("|grpc|\n"), "{greeting}");
+    assert!(provider.try_wait().unwrap().is_none());
+    drop(output);
+    assert!(provider.wait().unwrap().success());
+}
+
+#[test]
+fn refuses_a_caller_that_speaks_another_protocol() {
+    let output = Command::new(env!("CARGO_BIN_EXE_terraform-provider-ledger"))
+        .env(MAGIC_COOKIE.0, MAGIC_COOKIE.1)
+        .env("PLUGIN_PROTOCOL_VERSIONS", "4,5")
+        .output()
+        .unwrap();
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("the caller speaks protocols 4,5, this provider speaks 6")
+    );
 }
