@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use landform_cty::Value;
 use landform_engine::native::{Located, Providers, Requirement};
-use landform_plugin::{Binary, Lent, Pool, Surroundings};
-use landform_protocol::*;
+use landform_plugin::{Binary, Pool, Surroundings};
+use landform_protocol::Provider;
 use landform_registry::{CliConfig, Constraints, Found, LockFile, Places, Source};
 
 /// Providers that are installed on this machine, each run as a process of its own.
@@ -66,69 +65,12 @@ impl Providers for LocalProviders {
     ) -> Result<Arc<dyn Provider>, landform_engine::Diagnostic> {
         let binary = Binary { path: located.path.clone(), sha256: located.digest.clone() };
         let surroundings = Surroundings { environment: environment.clone(), folder: self.folder.clone() };
-        let lent = self.pool.acquire(&binary, &surroundings).await;
-        let lent = lent.map_err(|error| failed("Failed to start a provider", error.to_string()))?;
-        Ok(Arc::new(Held(lent)))
+        let process = self.pool.acquire(&binary, &surroundings).await;
+        let process = process.map_err(|error| failed("Failed to start a provider", error.to_string()))?;
+        Ok(Arc::new(process))
     }
 }
 
 fn failed(summary: &str, detail: impl Into<String>) -> landform_engine::Diagnostic {
     landform_engine::Diagnostic::error(summary, detail)
-}
-
-/// A process with its place in the pool: both end with the last user.
-struct Held(Lent);
-
-#[async_trait]
-impl Provider for Held {
-    async fn schema(&self) -> Result<Arc<ProviderSchema>, CallError> {
-        self.0.schema().await
-    }
-
-    async fn validate_provider_config(&self, config: Value) -> Result<(Value, Diagnostics), CallError> {
-        self.0.validate_provider_config(config).await
-    }
-
-    async fn validate_resource_config(&self, call: ValidateResourceConfig) -> Result<Diagnostics, CallError> {
-        self.0.validate_resource_config(call).await
-    }
-
-    async fn validate_data_config(&self, call: ValidateResourceConfig) -> Result<Diagnostics, CallError> {
-        self.0.validate_data_config(call).await
-    }
-
-    async fn configure(&self, call: Configure) -> Result<Diagnostics, CallError> {
-        self.0.configure(call).await
-    }
-
-    async fn upgrade_resource_state(&self, call: UpgradeResourceState) -> Result<(Value, Diagnostics), CallError> {
-        self.0.upgrade_resource_state(call).await
-    }
-
-    async fn read_resource(&self, call: ReadResource) -> Result<ReadAnswer, CallError> {
-        self.0.read_resource(call).await
-    }
-
-    async fn plan_resource_change(&self, call: PlanResourceChange) -> Result<PlanAnswer, CallError> {
-        self.0.plan_resource_change(call).await
-    }
-
-    async fn apply_resource_change(&self, call: ApplyResourceChange) -> Result<ApplyAnswer, CallError> {
-        self.0.apply_resource_change(call).await
-    }
-
-    async fn import_resource_state(
-        &self,
-        call: ImportResourceState,
-    ) -> Result<(Vec<ImportedResource>, Diagnostics), CallError> {
-        self.0.import_resource_state(call).await
-    }
-
-    async fn read_data_source(&self, call: ReadDataSource) -> Result<(Value, Diagnostics), CallError> {
-        self.0.read_data_source(call).await
-    }
-
-    async fn stop(&self) -> Result<(), CallError> {
-        self.0.stop().await
-    }
 }
