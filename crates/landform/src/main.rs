@@ -1,6 +1,7 @@
 //! The `landform` binary: commands and wiring, without rules of its own.
 
 mod connection;
+mod demo;
 mod deployment;
 mod failure;
 mod run;
@@ -34,6 +35,8 @@ struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    /// See the whole way once, on this machine, with nothing to set up
+    Demo(demo::Options),
     /// Run the server and its workers
     Serve(serve::Options),
     /// Tenants
@@ -68,6 +71,7 @@ enum Command {
 async fn main() -> ExitCode {
     let Arguments { connection, json, command } = Arguments::parse();
     let done = match command {
+        Command::Demo(options) => demo::run(options).await,
         Command::Serve(options) => serve::run(options, &connection).await,
         Command::Tenant(command) => tenant::run(command, &connection, json).await,
         Command::Template(command) => template::run(command, &connection, json).await,
