@@ -14,6 +14,10 @@ use tonic::{Code, Request, Status};
 /// Large, so that a schema of some megabytes is not sent in slices of 64 KiB, each waiting for the last.
 const WINDOW_BYTES: u32 = 4 << 20;
 
+/// Every plugin has this service; its request names the service asked about, `plugin`.
+const HEALTH: &str = "/grpc.health.v1.Health/Check";
+const HEALTH_REQUEST: &[u8] = b"\x0a\x06plugin";
+
 /// Asks a process to end by itself; part of the plugin system, not of the provider protocol.
 const SHUTDOWN: &str = "/plugin.GRPCController/Shutdown";
 
@@ -55,6 +59,15 @@ impl Client {
         grpc.ready().await.map_err(|error| Status::unavailable(error.to_string()))?;
         let response = grpc.unary(Request::new(message), path, RawCodec).await?;
         Ok(response.into_inner())
+    }
+
+    /// Whether somebody answers. A socket that takes connections and then is silent would be noticed in the first
+    /// call only, which nobody can tell from a call that takes long.
+    pub(crate) async fn ping(&self) -> Result<(), Status> {
+        match self.forward(PathAndQuery::from_static(HEALTH), Bytes::from_static(HEALTH_REQUEST)).await {
+            Err(status) if !matches!(status.code(), Code::Unimplemented | Code::NotFound) => Err(status),
+            _ => Ok(()),
+        }
     }
 
     pub(crate) async fn schema(&self) -> Result<Bytes, Status> {

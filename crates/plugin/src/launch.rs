@@ -147,9 +147,11 @@ impl Launch {
         let not_a_provider = |detail| StartError::NotAProvider { binary: self.binary.clone(), detail };
         let handshake = Handshake::parse(&String::from_utf8_lossy(&line)).map_err(not_a_provider)?;
         tokio::spawn(discard(stdout));
-        Client::connect(handshake.socket, handshake.version, self.timeout)
-            .await
-            .map_err(|error| StartError::Unreachable { binary: self.binary.clone(), detail: error_chain(&error) })
+        let unreachable = |detail| StartError::Unreachable { binary: self.binary.clone(), detail };
+        let client = Client::connect(handshake.socket, handshake.version, self.timeout).await;
+        let client = client.map_err(|error| unreachable(error_chain(&error)))?;
+        client.ping().await.map_err(|status| unreachable(status.to_string()))?;
+        Ok(client)
     }
 
     /// The output ended without a greeting: wait for the process, to say how it ended.

@@ -165,6 +165,12 @@ async fn what_is_no_provider_is_a_clear_error() {
     let liar = script(folder.path(), "liar", "echo '1|5|unix|/nowhere/socket|grpc|'; sleep 600");
     assert!(matches!(failure(&liar, long).await, StartError::Unreachable { .. }));
 
+    let socket = folder.path().join("mute.socket");
+    let _mute = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let greeting = format!("echo '1|5|unix|{}|grpc|'; sleep 600", socket.display());
+    let error = failure(&script(folder.path(), "mute", &greeting), Duration::from_millis(300)).await;
+    assert!(matches!(error, StartError::Timeout { .. }), "{error}");
+
     let text = folder.path().join("text");
     std::fs::write(&text, "not executable").unwrap();
     assert!(matches!(failure(&text, long).await, StartError::Spawn { .. }));
