@@ -90,6 +90,7 @@ pub struct Planned {
     pub plan: Vec<u8>,
 }
 
+#[derive(Clone)]
 pub struct Finish {
     pub outcome: Outcome,
     /// The whole state, if it may have changed.

@@ -47,6 +47,7 @@ impl Store {
         Ok(ids)
     }
 
+    /// May be repeated when the answer to the first try was lost; the last one counts.
     pub async fn settle(&self, lease: &Lease, intent: i64, settlement: &[u8]) -> Result<(), StoreError> {
         let sealer = self.sealer(lease).await?;
         let mut tx = self.db().begin().await?;
@@ -54,7 +55,7 @@ impl Store {
         let settled = tx
             .execute(
                 "UPDATE intents SET status = 'settled', settlement = $3
-                 WHERE id = $1 AND deployment = $2 AND status = 'open'",
+                 WHERE id = $1 AND deployment = $2 AND status <> 'closed'",
                 params![
                     intent,
                     lease.deployment.to_string(),
@@ -63,7 +64,7 @@ impl Store {
             )
             .await?;
         if settled != 1 {
-            return Err(StoreError::Corrupt(format!("intent {intent} is not open")));
+            return Err(StoreError::Corrupt(format!("intent {intent} is closed")));
         }
         tx.commit().await
     }
