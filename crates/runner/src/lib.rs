@@ -1,3 +1,20 @@
+//! The work: a [`Worker`] claims runs, has an engine plan and apply them, and finds out what a dead attempt has done.
 //!
+//! Promises: an engine's intents are in the store before its calls are made; a worker whose lease is late starts
+//! nothing more and ends what it has before the lease does; after a crash nothing is created twice, and what is in
+//! doubt is listed. Reports for people are bounded and may be dropped, with a count.
+//! Absent on purpose: serving HTTP, SQL, and how an engine works.
 
+mod attempt;
+mod choose;
+mod folders;
+mod identity;
+mod keeper;
+mod ports;
 pub mod providers;
+mod recover;
+mod report;
+mod worker;
+
+pub use choose::Engines;
+pub use worker::{Settings, StartError, Worker};

@@ -1,0 +1,330 @@
+//! One attempt at a run, from claim to end.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use landform_domain::run::{Kind, Outcome, PlanSummary, Status};
+use landform_domain::{Code, EngineChoice, EngineName, Problem};
+use landform_engine::{
+    Adopt, Applied, ApplyRequest, Engine, EngineError, Mode, Plan, PlanRequest, Variable, Workspace,
+};
+use landform_store::{Claim, Finish, JournalEntry, Planned, Store, StoreError, Work};
+
+use crate::choose::{Chosen, Engines, explain, name};
+use crate::folders::Folders;
+use crate::keeper::Clock;
+use crate::ports::{FencedJournal, Reports};
+use crate::{recover, report};
+
+/// A run that ends its worker every time must not do so for ever.
+const MOST_ATTEMPTS: i64 = 25;
+
+/// What every attempt of a worker shares.
+pub(crate) struct Shop {
+    pub(crate) store: Store,
+    pub(crate) engines: Engines,
+    pub(crate) folders: Folders,
+    pub(crate) environment: BTreeMap<String, String>,
+    /// How long a child that was asked to stop by our predecessor's death may take.
+    pub(crate) grace: Duration,
+}
+
+/// How an attempt left its run.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The store has everything; the scratch folder is of no use any more.
+    Clean,
+    /// Somebody has to take the run up again: an apply with open intents, or a plan that was stopped.
+    GiveBack,
+    /// Nobody can go on with it right now. Its lease runs out, which also keeps a broken run from spinning.
+    Leave,
+    /// The lease is gone, and with it the right to write.
+    Lost,
+}
+
+pub(crate) struct Attempt<'a> {
+    pub(crate) shop: &'a Shop,
+    pub(crate) claim: Claim,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) reports: Reports,
+}
+
+impl Attempt<'_> {
+    pub(crate) async fn run(mut self) -> End {
+        let done = self.work().await;
+        let Attempt { shop, claim, clock, reports } = self;
+        reports.flush().await;
+        match done {
+            Ok(Done::Finish(finish)) => push(shop, &claim, &clock, *finish).await,
+            Ok(Done::End(end)) => end,
+            Err(error) => failed_write(&claim, &error),
+        }
+    }
+
+    async fn work(&mut self) -> Result<Done, StoreError> {
+        let workspace = match self.lay_out().await? {
+            Ok(workspace) => workspace,
+            Err(problem) => return self.fail_or_leave(problem),
+        };
+        let work = std::mem::replace(&mut self.claim.work, Work::Plan);
+        match work {
+            Work::Plan => self.plan_and_apply(workspace).await,
+            Work::Apply { plan } => self.apply_approved(workspace, &plan).await,
+            Work::Recover { journal } => self.recover(workspace, &journal).await,
+        }
+    }
+
+    /// An apply that was interrupted cannot fail before somebody has looked at what it did.
+    fn fail_or_leave(&self, problem: Problem) -> Result<Done, StoreError> {
+        if matches!(self.claim.work, Work::Recover { .. }) {
+            return Ok(leave(&self.claim, &problem));
+        }
+        Ok(fail(problem))
+    }
+
+    async fn lay_out(&self) -> Result<Result<Workspace, Problem>, StoreError> {
+        let claim = &self.claim;
+        let files = self.shop.store.template_files(&claim.template, claim.template_version).await?;
+        let folders = self.shop.folders.template(&files).and_then(|folder| {
+            let scratch = self.shop.folders.scratch(claim.lease.run)?;
+            Ok((folder, scratch))
+        });
+        let (folder, scratch): (PathBuf, PathBuf) = match folders {
+            Ok(folders) => folders,
+            Err(error) => return Ok(Err(broken(format!("the worker's folders: {error}")))),
+        };
+        if let Err(error) = self.sweep(&scratch).await {
+            return Ok(Err(broken(format!("children of an earlier attempt: {error}"))));
+        }
+        let variable =
+            |input: &landform_domain::Input| Variable { value: input.value.clone(), sensitive: input.sensitive };
+        Ok(Ok(Workspace {
+            folder,
+            scratch,
+            variables: claim.inputs.iter().map(|(name, input)| (name.clone(), variable(input))).collect(),
+            state: claim.state.clone(),
+            environment: self.shop.environment.clone(),
+        }))
+    }
+
+    /// What an earlier attempt started has ended, one way or the other, before this one looks at what it left.
+    async fn sweep(&self, scratch: &Path) -> std::io::Result<()> {
+        for swept in landform_base::child::sweep(scratch, self.shop.grace).await? {
+            tracing::info!(run = %self.claim.lease.run, pid = swept.pid, outcome = ?swept.outcome, "swept a child");
+        }
+        Ok(())
+    }
+
+    async fn plan_and_apply(&self, workspace: Workspace) -> Result<Done, StoreError> {
+        if self.claim.attempt > MOST_ATTEMPTS {
+            return Ok(fail(broken(format!("given up after {} attempts", self.claim.attempt - 1))));
+        }
+        if self.claim.kind == Kind::Destroy && workspace.state.is_none() {
+            return self.nothing_to_do().await;
+        }
+        let chosen = match self.shop.engines.choose(self.claim.engine, &workspace).await {
+            Ok(chosen) => chosen,
+            Err(problem) => return Ok(fail(problem)),
+        };
+        let (engine, plan) = match self.plan(chosen, &workspace).await? {
+            Ok(planned) => planned,
+            Err(EngineError::Stopped) => return Ok(Done::End(End::GiveBack)),
+            Err(error) => {
+                self.tell(&error);
+                return Ok(fail(report::engine_failure(Code::PlanFailed, &error, |text| self.reports.redact(text))));
+            }
+        };
+        self.reports.tell(&plan.warnings);
+        let planned = Planned { summary: report::summary(&plan), effective: plan.effective, plan: plan.bytes.clone() };
+        match self.shop.store.planned(&self.claim.lease, planned).await? {
+            Status::Applying(_) => self.apply(engine, workspace, &plan.bytes).await,
+            _ => Ok(Done::End(End::Clean)),
+        }
+    }
+
+    async fn nothing_to_do(&self) -> Result<Done, StoreError> {
+        let planned = Planned { summary: PlanSummary::default(), effective: false, plan: Vec::new() };
+        self.shop.store.planned(&self.claim.lease, planned).await?;
+        Ok(Done::End(End::Clean))
+    }
+
+    /// Plans with the chosen engine; where the choice is free and the native engine finds only now what it cannot do,
+    /// with the CLI. After this the engine never changes.
+    async fn plan(
+        &self,
+        chosen: Chosen,
+        workspace: &Workspace,
+    ) -> Result<Result<(Arc<dyn Engine>, Plan), EngineError>, StoreError> {
+        let Chosen { engine, reasons } = chosen;
+        let free = self.claim.engine == EngineChoice::Auto && name(engine.kind()) == EngineName::Native;
+        self.chose(&engine, reasons).await?;
+        let result = engine.plan(self.plan_request(workspace), &self.reports, &self.clock.stop).await;
+        match (result, &self.shop.engines.cli) {
+            (Err(EngineError::Unsupported(items)), Some(cli)) if free => {
+                self.chose(cli, explain(&items)).await?;
+                let result = cli.plan(self.plan_request(workspace), &self.reports, &self.clock.stop).await;
+                Ok(result.map(|plan| (cli.clone(), plan)))
+            }
+            (result, _) => Ok(result.map(|plan| (engine, plan))),
+        }
+    }
+
+    async fn chose(&self, engine: &Arc<dyn Engine>, reasons: Vec<String>) -> Result<(), StoreError> {
+        let (lease, version) = (&self.claim.lease, engine.version());
+        self.shop.store.engine_chosen(lease, name(engine.kind()), &version, reasons).await
+    }
+
+    fn plan_request<'w>(&self, workspace: &'w Workspace) -> PlanRequest<'w> {
+        let adopt = |(address, id): &(String, String)| Adopt { address: address.clone(), id: id.clone() };
+        PlanRequest {
+            workspace,
+            mode: match self.claim.kind {
+                Kind::Apply => Mode::Normal,
+                Kind::Destroy => Mode::Destroy,
+            },
+            adopt: self.claim.adopt.iter().map(adopt).collect(),
+            replace: Vec::new(),
+        }
+    }
+
+    async fn apply_approved(&self, workspace: Workspace, plan: &[u8]) -> Result<Done, StoreError> {
+        let planned_by = self.claim.engine_before.unwrap_or(EngineName::Cli);
+        match self.shop.engines.get(planned_by) {
+            Ok(engine) => self.apply(engine, workspace, plan).await,
+            Err(problem) => Ok(fail(problem)),
+        }
+    }
+
+    async fn apply(&self, engine: Arc<dyn Engine>, workspace: Workspace, plan: &[u8]) -> Result<Done, StoreError> {
+        let journal = FencedJournal {
+            store: self.shop.store.clone(),
+            lease: self.claim.lease.clone(),
+            clock: self.clock.clone(),
+        };
+        let request = ApplyRequest { workspace: &workspace, plan };
+        match engine.apply(request, &journal, &self.reports, &self.clock.stop).await {
+            Ok(applied) => Ok(self.applied(&workspace, applied)),
+            Err(EngineError::Stopped) => Ok(end(Outcome::Stopped)),
+            // Only the journal knows what was done: the next attempt begins with recovery.
+            Err(error @ (EngineError::Refused(_) | EngineError::Lost(_))) => {
+                tracing::warn!(run = %self.claim.lease.run, %error, "an apply was interrupted");
+                Ok(Done::End(End::GiveBack))
+            }
+            Err(error) => {
+                self.tell(&error);
+                Ok(fail(report::engine_failure(Code::ApplyFailed, &error, |text| self.reports.redact(text))))
+            }
+        }
+    }
+
+    fn applied(&self, workspace: &Workspace, applied: Applied) -> Done {
+        self.reports.tell(&applied.diagnostics);
+        let complete = applied.complete();
+        let outcome = if complete {
+            Outcome::Succeeded
+        } else if applied.stopped {
+            Outcome::Stopped
+        } else {
+            let redact = |text: &str| self.reports.redact(text);
+            Outcome::Failed(report::failure(Code::ApplyFailed, &applied.diagnostics, redact))
+        };
+        let adopted = |(address, _): &(String, String)| {
+            landform_engine::state::has_object(&applied.state, address, None).unwrap_or(false)
+        };
+        let outputs = applied
+            .outputs
+            .iter()
+            .filter_map(|(name, output)| serde_json::to_value(output).ok().map(|value| (name.clone(), value)));
+        Done::Finish(Box::new(Finish {
+            outcome,
+            adopted: self
+                .claim
+                .adopt
+                .iter()
+                .filter(|entry| adopted(entry))
+                .map(|(address, _)| address.clone())
+                .collect(),
+            outputs: complete.then(|| outputs.collect()),
+            state: Some(applied.state).filter(|state| workspace.state.as_ref() != Some(state)),
+        }))
+    }
+
+    async fn recover(&self, mut workspace: Workspace, journal: &[JournalEntry]) -> Result<Done, StoreError> {
+        let salvaged = match self.salvage(&workspace).await {
+            Ok(salvaged) => salvaged,
+            Err(problem) => return Ok(leave(&self.claim, &problem)),
+        };
+        let resolution = match recover::resolve(journal, workspace.state.as_deref(), salvaged) {
+            Ok(resolution) => resolution,
+            Err(problem) => return Ok(leave(&self.claim, &problem)),
+        };
+        let recovered = resolution.state.clone();
+        match self.shop.store.resolve(&self.claim.lease, resolution).await? {
+            Status::Planning => {
+                workspace.state = recovered.or(workspace.state);
+                self.plan_and_apply(workspace).await
+            }
+            _ => Ok(Done::End(End::Clean)),
+        }
+    }
+
+    async fn salvage(&self, workspace: &Workspace) -> Result<Option<Vec<u8>>, Problem> {
+        let Some(engine) = self.claim.engine_before else { return Ok(None) };
+        let engine = self.shop.engines.get(engine)?;
+        engine.salvage(&workspace.scratch).await.map_err(|error| broken(error.to_string()))
+    }
+
+    fn tell(&self, error: &EngineError) {
+        if let EngineError::Diagnostics(diagnostics) = error {
+            self.reports.tell(diagnostics);
+        }
+    }
+}
+
+enum Done {
+    Finish(Box<Finish>),
+    End(End),
+}
+
+fn end(outcome: Outcome) -> Done {
+    Done::Finish(Box::new(Finish { outcome, state: None, outputs: None, adopted: Vec::new() }))
+}
+
+fn fail(problem: Problem) -> Done {
+    end(Outcome::Failed(problem))
+}
+
+fn broken(message: String) -> Problem {
+    Problem::new(Code::RunBroken, message)
+}
+
+fn leave(claim: &Claim, problem: &Problem) -> Done {
+    tracing::error!(run = %claim.lease.run, %problem, "a run cannot be recovered here");
+    Done::End(End::Leave)
+}
+
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(250);
+
+/// What was done is worth waiting for: while the store is away, it is asked again until the lease ends.
+async fn push(shop: &Shop, claim: &Claim, clock: &Clock, finish: Finish) -> End {
+    loop {
+        match shop.store.finish(&claim.lease, finish.clone()).await {
+            Ok(_) => return End::Clean,
+            Err(error) if error.is_transient() && !clock.over.is_cancelled() => {
+                tracing::warn!(run = %claim.lease.run, %error, "the result waits for the store");
+                tokio::time::sleep(ASK_AGAIN_AFTER).await;
+            }
+            Err(error) => return failed_write(claim, &error),
+        }
+    }
+}
+
+fn failed_write(claim: &Claim, error: &StoreError) -> End {
+    if matches!(error, StoreError::Fenced) {
+        return End::Lost;
+    }
+    tracing::error!(run = %claim.lease.run, %error, "an attempt could not write what it has to say");
+    End::Leave
+}

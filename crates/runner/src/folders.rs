@@ -1,0 +1,97 @@
+//! The worker's folders: templates by digest, shared and read-only; and a scratch folder per run.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use landform_base::file;
+use landform_domain::RunId;
+use landform_domain::template::Files;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Folders {
+    root: PathBuf,
+}
+
+impl Folders {
+    pub(crate) fn make(root: &Path) -> io::Result<Folders> {
+        for name in ["", "templates", "runs"] {
+            file::private_folder(&root.join(name))?;
+        }
+        Ok(Folders { root: root.to_owned() })
+    }
+
+    /// The folder with these files. It is complete when it exists: it is filled elsewhere and renamed.
+    pub(crate) fn template(&self, files: &Files) -> io::Result<PathBuf> {
+        let target = self.root.join("templates").join(files.digest().as_str());
+        if target.exists() {
+            return Ok(target);
+        }
+        let filling = tempfile::Builder::new().prefix(".filling-").tempdir_in(self.root.join("templates"))?;
+        for (path, content) in files.iter() {
+            let path = filling.path().join(path);
+            if let Some(folder) = path.parent() {
+                std::fs::create_dir_all(folder)?;
+            }
+            std::fs::write(&path, content)?;
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o400))?;
+        }
+        match std::fs::rename(filling.path(), &target) {
+            // Another run of the same template was quicker; its folder has the same content.
+            Err(_) if target.exists() => Ok(target),
+            Err(error) => Err(error),
+            Ok(()) => {
+                let _ = filling.keep();
+                Ok(target)
+            }
+        }
+    }
+
+    /// Stays the same for all attempts of a run, so that what a dead one left can be found.
+    pub(crate) fn scratch(&self, run: RunId) -> io::Result<PathBuf> {
+        let path = self.scratch_path(run);
+        file::private_folder(&path)?;
+        Ok(path)
+    }
+
+    /// What a run had on disk may hold secrets, so it goes as soon as nothing needs it.
+    pub(crate) fn remove_scratch(&self, run: RunId) {
+        if let Err(error) = std::fs::remove_dir_all(self.scratch_path(run))
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(%run, %error, "a run's scratch folder stays behind");
+        }
+    }
+
+    /// The runs that have a scratch folder.
+    pub(crate) fn leftovers(&self) -> io::Result<Vec<RunId>> {
+        let mut runs = Vec::new();
+        for entry in std::fs::read_dir(self.root.join("runs"))? {
+            if let Some(run) = entry?.file_name().to_str().and_then(|name| name.parse().ok()) {
+                runs.push(run);
+            }
+        }
+        Ok(runs)
+    }
+
+    fn scratch_path(&self, run: RunId) -> PathBuf {
+        self.root.join("runs").join(run.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_is_unpacked_once() {
+        let root = tempfile::tempdir().unwrap();
+        let folders = Folders::make(root.path()).unwrap();
+        let files =
+            Files::new([("main.tf".into(), b"x".to_vec()), ("modules/a/main.tf".into(), b"y".to_vec())]).unwrap();
+        let folder = folders.template(&files).unwrap();
+        assert_eq!(std::fs::read(folder.join("modules/a/main.tf")).unwrap(), b"y");
+        assert_eq!(folders.template(&files).unwrap(), folder);
+        assert_eq!(std::fs::read_dir(root.path().join("templates")).unwrap().count(), 1);
+    }
+}

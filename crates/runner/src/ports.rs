@@ -1,0 +1,165 @@
+//! The engine's ports, implemented on the store.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use landform_base::redact::Redactor;
+use landform_domain::EventBody;
+use landform_engine::{Diagnostic, Intent, IntentId, Journal, Progress, ProgressEvent, Refused, Settlement};
+use landform_store::{Lease, Store, StoreError};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::keeper::Clock;
+
+/// Lossless: returns when the entry is on disk, or refuses. While the store is away it is asked again, until the lease
+/// forbids it.
+pub(crate) struct FencedJournal {
+    pub(crate) store: Store,
+    pub(crate) lease: Lease,
+    pub(crate) clock: Arc<Clock>,
+}
+
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(250);
+
+#[async_trait]
+impl Journal for FencedJournal {
+    async fn intend(&self, intents: Vec<Intent>) -> Result<Vec<IntentId>, Refused> {
+        let bytes: Vec<Vec<u8>> = intents.iter().map(encode).collect::<Result<_, _>>()?;
+        loop {
+            if self.clock.is_late() {
+                return Err(Refused::LeaseLost);
+            }
+            match self.store.intend(&self.lease, &bytes).await {
+                // The lease may have become late while the store took its time; then the calls are not made, and the
+                // entries are closed by recovery.
+                Ok(_) if self.clock.is_late() => return Err(Refused::LeaseLost),
+                Ok(ids) => return Ok(ids.into_iter().map(IntentId).collect()),
+                Err(error) => self.refuse_or_wait(error).await?,
+            }
+        }
+    }
+
+    /// What has happened is written down also when the lease is late: it is knowledge, not a new call.
+    async fn settle(&self, intent: IntentId, settlement: Settlement) -> Result<(), Refused> {
+        let bytes = encode(&settlement)?;
+        loop {
+            match self.store.settle(&self.lease, intent.0, &bytes).await {
+                Ok(()) => return Ok(()),
+                Err(error) => self.refuse_or_wait(error).await?,
+            }
+        }
+    }
+}
+
+impl FencedJournal {
+    async fn refuse_or_wait(&self, error: StoreError) -> Result<(), Refused> {
+        match error {
+            StoreError::Fenced => Err(Refused::Fenced),
+            error if error.is_transient() && !self.clock.over.is_cancelled() => {
+                tracing::warn!(run = %self.lease.run, %error, "the journal waits for the store");
+                tokio::time::sleep(ASK_AGAIN_AFTER).await;
+                Ok(())
+            }
+            error => Err(Refused::Unavailable(error.to_string())),
+        }
+    }
+}
+
+fn encode<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, Refused> {
+    serde_json::to_vec(value).map_err(|error| Refused::Unavailable(error.to_string()))
+}
+
+/// Lossy: never waits. What does not fit into its queue, or into the run's log, is counted.
+pub(crate) struct Reports {
+    sender: mpsc::Sender<Value>,
+    dropped: Arc<AtomicU64>,
+    redactor: Redactor,
+    /// The newest diagnostics, so that none is told twice.
+    told: Mutex<VecDeque<Diagnostic>>,
+    pump: JoinHandle<()>,
+}
+
+const QUEUE: usize = 1_024;
+const AT_ONCE: usize = 128;
+const REMEMBERED: usize = 100;
+
+impl Reports {
+    pub(crate) fn start(store: Store, lease: Lease, redactor: Redactor) -> Reports {
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let pump = tokio::spawn(pump(store, lease, receiver, dropped.clone()));
+        Reports { sender, dropped, redactor, told: Mutex::default(), pump }
+    }
+
+    pub(crate) fn tell(&self, diagnostics: &[Diagnostic]) {
+        for diagnostic in diagnostics {
+            let told = self.told.lock().expect("no panic while held").contains(diagnostic);
+            if !told {
+                self.report(ProgressEvent::Diagnostic { diagnostic: diagnostic.clone() });
+            }
+        }
+    }
+
+    pub(crate) fn redact(&self, text: &str) -> String {
+        self.redactor.redact(text)
+    }
+
+    /// Waits until everything is written that can be.
+    pub(crate) async fn flush(self) {
+        drop(self.sender);
+        let _ = self.pump.await;
+    }
+}
+
+impl Progress for Reports {
+    fn report(&self, event: ProgressEvent) {
+        if let ProgressEvent::Diagnostic { diagnostic } = &event {
+            let mut told = self.told.lock().expect("no panic while held");
+            if told.len() == REMEMBERED {
+                told.pop_front();
+            }
+            told.push_back(diagnostic.clone());
+        }
+        let Ok(mut value) = serde_json::to_value(&event) else { return };
+        redact(&mut value, &self.redactor);
+        if self.sender.try_send(value).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn redact(value: &mut Value, redactor: &Redactor) {
+    match value {
+        Value::String(text) => *text = redactor.redact(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| redact(item, redactor)),
+        Value::Object(map) => map.values_mut().for_each(|item| redact(item, redactor)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+async fn pump(store: Store, lease: Lease, mut receiver: mpsc::Receiver<Value>, dropped: Arc<AtomicU64>) {
+    let mut batch = Vec::with_capacity(AT_ONCE);
+    while receiver.recv_many(&mut batch, AT_ONCE).await > 0 {
+        let events: Vec<EventBody> = batch.drain(..).map(EventBody::Progress).collect();
+        match store.report(&lease, &events).await {
+            Ok(over) => drop(dropped.fetch_add(over as u64, Ordering::Relaxed)),
+            Err(StoreError::Fenced) => return,
+            Err(error) => {
+                tracing::warn!(run = %lease.run, %error, "reports were dropped");
+                dropped.fetch_add(events.len() as u64, Ordering::Relaxed);
+            }
+        }
+    }
+    let count = dropped.load(Ordering::Relaxed);
+    if count > 0 {
+        tracing::info!(run = %lease.run, count, "reports were dropped");
+        // May itself not fit any more; the log line above stays.
+        let _ = store.report(&lease, &[EventBody::Dropped { count }]).await;
+    }
+}

@@ -1,0 +1,108 @@
+//! What an engine says, in the words of `domain`.
+
+use landform_base::redact::Redactor;
+use landform_base::secret::SecretString;
+use landform_domain::run::{PlanSummary, PlannedChange};
+use landform_domain::{Code, Inputs, Problem};
+use landform_engine::{Action, Diagnostic, EngineError, Plan};
+use serde_json::Value;
+
+const MOST_CHANGES: usize = 500;
+const LONGEST_MESSAGE: usize = 4_000;
+
+pub(crate) fn summary(plan: &Plan) -> PlanSummary {
+    let count = |wanted: &[Action]| plan.changes.iter().filter(|change| wanted.contains(&change.action)).count() as u64;
+    let change = |change: &landform_engine::Change| PlannedChange {
+        address: match &change.deposed {
+            Some(key) => format!("{} (deposed {key})", change.address),
+            None => change.address.clone(),
+        },
+        action: action_word(change.action).to_owned(),
+    };
+    PlanSummary {
+        creates: count(&[Action::Create]),
+        updates: count(&[Action::Update]),
+        replaces: count(&[Action::Replace, Action::CreateBeforeDestroy]),
+        deletes: count(&[Action::Delete]),
+        imports: plan.changes.iter().filter(|change| change.importing.is_some()).count() as u64,
+        changes: plan.changes.iter().take(MOST_CHANGES).map(change).collect(),
+    }
+}
+
+fn action_word(action: Action) -> &'static str {
+    match action {
+        Action::NoOp => "no_op",
+        Action::Create => "create",
+        Action::Read => "read",
+        Action::Update => "update",
+        Action::Delete => "delete",
+        Action::Replace => "replace",
+        Action::CreateBeforeDestroy => "create_before_destroy",
+        Action::Forget => "forget",
+    }
+}
+
+/// The errors among diagnostics as one bounded text.
+pub(crate) fn failure(code: Code, diagnostics: &[Diagnostic], redactor: impl Fn(&str) -> String) -> Problem {
+    let text = |diagnostic: &Diagnostic| match diagnostic.detail.is_empty() {
+        true => diagnostic.summary.clone(),
+        false => format!("{}: {}", diagnostic.summary, diagnostic.detail),
+    };
+    let errors: Vec<String> = diagnostics.iter().filter(|d| d.is_error()).map(text).collect();
+    Problem::new(code, bounded(&redactor(&errors.join("\n"))))
+}
+
+pub(crate) fn engine_failure(code: Code, error: &EngineError, redactor: impl Fn(&str) -> String) -> Problem {
+    match error {
+        EngineError::Diagnostics(diagnostics) => failure(code, diagnostics, redactor),
+        EngineError::Stale(_) => Problem::new(Code::PlanStale, bounded(&redactor(&error.to_string()))),
+        EngineError::Unsupported(items) => {
+            Problem::new(Code::EngineUnsupported, bounded(&crate::choose::explain(items).join("; ")))
+        }
+        other => Problem::new(code, bounded(&redactor(&other.to_string()))),
+    }
+}
+
+fn bounded(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_MESSAGE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Knows every string within the sensitive inputs.
+pub(crate) fn redactor(inputs: &Inputs) -> Redactor {
+    let mut secrets = Vec::new();
+    for (_, input) in inputs.iter().filter(|(_, input)| input.sensitive) {
+        collect(&input.value, &mut secrets);
+    }
+    Redactor::new(&secrets)
+}
+
+fn collect(value: &Value, secrets: &mut Vec<SecretString>) {
+    match value {
+        Value::String(text) => secrets.push(SecretString::from(text.as_str())),
+        Value::Number(number) => secrets.push(SecretString::from(number.to_string())),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, secrets)),
+        Value::Object(map) => map.values().for_each(|item| collect(item, secrets)),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landform_domain::Input;
+
+    #[test]
+    fn a_failure_names_errors_and_hides_secrets() {
+        let input = Input { value: serde_json::json!({"key": ["hunter22"]}), sensitive: true };
+        let inputs = Inputs::new([("login".to_string(), input)].into()).unwrap();
+        let redactor = redactor(&inputs);
+        let diagnostics = [Diagnostic::error("Denied", "hunter22 is wrong"), Diagnostic::error("Gone", "")];
+        let problem = failure(Code::ApplyFailed, &diagnostics, |text| redactor.redact(text));
+        assert_eq!(problem.message, "Denied: (redacted) is wrong\nGone");
+        let long = [Diagnostic::error("x".repeat(LONGEST_MESSAGE * 2), "")];
+        assert!(failure(Code::ApplyFailed, &long, str::to_owned).message.chars().count() <= LONGEST_MESSAGE + 1);
+    }
+}

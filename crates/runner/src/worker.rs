@@ -1,0 +1,245 @@
+use std::collections::BTreeMap;
+use std::io;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::FutureExt;
+use landform_engine::Stop;
+use landform_store::{Claim, Store, StoreError, WorkerId};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::attempt::{Attempt, End, Shop};
+use crate::choose::Engines;
+use crate::folders::Folders;
+use crate::identity::Identity;
+use crate::keeper::Keeper;
+use crate::ports::Reports;
+use crate::report;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The worker's own folder: its identity, unpacked templates, and what runs need on disk.
+    pub folder: PathBuf,
+    /// So many runs at once.
+    pub concurrency: usize,
+    /// How often to look for work when no doorbell rings.
+    pub poll: Duration,
+    /// What providers may see of an environment.
+    pub environment: BTreeMap<String, String>,
+    /// How long a child that our predecessor's death asked to stop may take to save its state.
+    pub grace: Duration,
+}
+
+impl Settings {
+    pub fn new(folder: impl Into<PathBuf>) -> Settings {
+        Settings {
+            folder: folder.into(),
+            concurrency: 4,
+            poll: Duration::from_secs(2),
+            environment: BTreeMap::new(),
+            grace: Duration::from_secs(60),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("another worker works in {}", .0.display())]
+    InUse(PathBuf),
+    #[error("the worker's folder {}: {source}", folder.display())]
+    Folder { folder: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Claims runs and carries them out until it is drained or dropped. Dropping is like a crash: whatever was under way is
+/// recovered by the next worker.
+pub struct Worker {
+    id: WorkerId,
+    /// No new runs are claimed.
+    closing: Stop,
+    /// Runs under way stop at the next safe point.
+    stopping: Stop,
+    /// Everything ends at once.
+    abandoning: Stop,
+    main: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    pub async fn start(store: Store, engines: Engines, settings: Settings) -> Result<Worker, StartError> {
+        let failed = |source| StartError::Folder { folder: settings.folder.clone(), source };
+        let folders = Folders::make(&settings.folder).map_err(failed)?;
+        let identity = Identity::acquire(&settings.folder).map_err(failed)?;
+        let identity = identity.ok_or_else(|| StartError::InUse(settings.folder.clone()))?;
+        let id = identity.id.clone();
+        let voided = store.void_leases(&id).await?;
+        if voided > 0 {
+            tracing::info!(worker = %id, voided, "taking up what an earlier life of this worker left");
+        }
+        let (closing, stopping, abandoning) = (Stop::new(), Stop::new(), Stop::new());
+        let shop = Arc::new(Shop { store, engines, folders, environment: settings.environment, grace: settings.grace });
+        let floor = Floor {
+            shop,
+            identity,
+            slots: Arc::new(Semaphore::new(settings.concurrency.max(1))),
+            poll: settings.poll,
+            closing: closing.clone(),
+            stopping: stopping.clone(),
+        };
+        let main = tokio::spawn(floor.work(abandoning.clone()));
+        Ok(Worker { id, closing, stopping, abandoning, main: Some(main) })
+    }
+
+    pub fn id(&self) -> &WorkerId {
+        &self.id
+    }
+
+    /// Claims nothing more and waits for what is under way; after `patience` that is asked to stop at the next safe
+    /// point, and waited for.
+    pub async fn drain(mut self, patience: Duration) {
+        self.closing.cancel();
+        let Some(mut main) = self.main.take() else { return };
+        if tokio::time::timeout(patience, &mut main).await.is_err() {
+            self.stopping.cancel();
+            let _ = main.await;
+        }
+    }
+
+    /// Ends at once and leaves everything as it is, like a crash. Returns when nothing runs any more.
+    pub async fn abandon(mut self) {
+        self.abandoning.cancel();
+        if let Some(main) = self.main.take() {
+            let _ = main.await;
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if let Some(main) = &self.main {
+            main.abort();
+        }
+    }
+}
+
+/// Where the work is done. Everything it starts ends with it.
+struct Floor {
+    shop: Arc<Shop>,
+    identity: Identity,
+    slots: Arc<Semaphore>,
+    poll: Duration,
+    closing: Stop,
+    stopping: Stop,
+}
+
+const AFTER_AN_ERROR: Duration = Duration::from_secs(1);
+
+impl Floor {
+    async fn work(self, abandoning: Stop) {
+        let mut attempts = JoinSet::new();
+        tokio::select! {
+            () = self.serve(&mut attempts) => {}
+            () = abandoning.cancelled() => attempts.shutdown().await,
+        }
+    }
+
+    async fn serve(&self, attempts: &mut JoinSet<()>) {
+        attempts.spawn(clean_up(self.shop.clone()));
+        let mut chores_done = Instant::now();
+        let mut doorbell = self.shop.store.doorbell();
+        while !self.closing.is_cancelled() {
+            let slot = tokio::select! {
+                slot = self.slots.clone().acquire_owned() => slot.expect("the semaphore is never closed"),
+                () = self.closing.cancelled() => break,
+            };
+            // What has ended is forgotten, so that the set does not grow.
+            while attempts.try_join_next().is_some() {}
+            if chores_done.elapsed() >= self.poll {
+                self.do_chores().await;
+                chores_done = Instant::now();
+            }
+            let asked = Instant::now();
+            match self.shop.store.claim(&self.identity.id).await {
+                Ok(Some(claim)) => {
+                    let (shop, stop) = (self.shop.clone(), self.stopping.child_token());
+                    attempts.spawn(async move {
+                        carry_out(&shop, claim, asked, stop).await;
+                        drop(slot);
+                    });
+                }
+                Ok(None) => {
+                    drop(slot);
+                    tokio::select! {
+                        () = doorbell.rung(self.poll) => {}
+                        () = self.closing.cancelled() => {}
+                    }
+                }
+                Err(error) => {
+                    drop(slot);
+                    tracing::warn!(%error, "no run could be claimed");
+                    tokio::time::sleep(AFTER_AN_ERROR).await;
+                }
+            }
+        }
+        while attempts.join_next().await.is_some() {}
+    }
+
+    async fn do_chores(&self) {
+        if let Err(error) = self.shop.store.expire_overdue().await {
+            tracing::warn!(%error, "overdue approvals could not be ended");
+        }
+    }
+}
+
+async fn carry_out(shop: &Shop, claim: Claim, claimed: Instant, stop: Stop) {
+    let (lease, run) = (claim.lease.clone(), claim.lease.run);
+    tracing::info!(%run, attempt = claim.attempt, "taking up a run");
+    let keeper = Keeper::start(shop.store.clone(), lease.clone(), claimed, stop);
+    let clock = keeper.clock().clone();
+    let reports = Reports::start(shop.store.clone(), lease.clone(), report::redactor(&claim.inputs));
+    let attempt = Attempt { shop, claim, clock: clock.clone(), reports };
+    // A panic is that run's misfortune and nobody else's.
+    let work = AssertUnwindSafe(attempt.run()).catch_unwind();
+    let end = tokio::select! {
+        end = work => end.unwrap_or_else(|_| {
+            tracing::error!(%run, "an attempt panicked");
+            End::Leave
+        }),
+        // Dropping the work ends its children.
+        () = clock.over.cancelled() => End::Lost,
+    };
+    drop(keeper);
+    match end {
+        End::Clean => shop.folders.remove_scratch(run),
+        End::GiveBack => {
+            if let Err(error) = shop.store.release(&lease).await {
+                tracing::warn!(%run, %error, "a run could not be given back; its lease will run out");
+            }
+        }
+        End::Leave => {}
+        End::Lost => tracing::warn!(%run, "the lease is lost"),
+    }
+}
+
+/// Scratch folders of runs that ended elsewhere, or whose last attempt died after its last word.
+async fn clean_up(shop: Arc<Shop>) {
+    let runs = shop.folders.leftovers().unwrap_or_default();
+    for run in runs {
+        let is_final = match shop.store.run(run).await {
+            Ok(run) => run.status.is_final(),
+            Err(StoreError::Refused(_)) => true,
+            Err(_) => false,
+        };
+        if is_final {
+            if let Ok(scratch) = shop.folders.scratch(run)
+                && let Err(error) = landform_base::child::sweep(&scratch, shop.grace).await
+            {
+                tracing::warn!(%run, %error, "children of a run that has ended");
+            }
+            shop.folders.remove_scratch(run);
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! The worker with an engine in memory, on a real store: what it does when all goes well, and when it dies anywhere.
+
+mod engine;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use engine::{Steps, TestEngine, World};
+use landform_base::seal::MasterKey;
+use landform_domain::recovery::Answer;
+use landform_domain::run::{Kind, Status};
+use landform_domain::template::Files;
+use landform_domain::{Code, EngineChoice, EngineName, EventBody, Input, Inputs, RunId};
+use landform_engine::{EngineKind, SourceRange, Unsupported};
+use landform_runner::{Engines, Settings, Worker};
+use landform_store::{DeploymentWrite, Location, Options, Run, Store};
+use serde_json::{Value, json};
+
+struct House {
+    folder: tempfile::TempDir,
+    store: Store,
+    world: Arc<Mutex<World>>,
+    steps: Arc<Steps>,
+    unsupported: Vec<Unsupported>,
+}
+
+impl House {
+    async fn new() -> House {
+        let folder = tempfile::tempdir().unwrap();
+        let location = Location::Sqlite(folder.path().join("store"));
+        let options = Options::new(location, MasterKey::generate().unwrap());
+        let store = Store::open(options).await.unwrap().store;
+        store.put_tenant(&"acme".parse().unwrap()).await.unwrap();
+        let files = Files::new([("main.tf".to_string(), b"x".to_vec())]).unwrap();
+        store.push_template(&"net".parse().unwrap(), &files).await.unwrap();
+        House { folder, store, world: Arc::default(), steps: Arc::default(), unsupported: Vec::new() }
+    }
+
+    async fn worker(&self) -> Worker {
+        let engine = |kind| -> Arc<dyn landform_engine::Engine> {
+            Arc::new(TestEngine {
+                kind,
+                world: self.world.clone(),
+                steps: self.steps.clone(),
+                unsupported: if kind == EngineKind::Native { self.unsupported.clone() } else { Vec::new() },
+            })
+        };
+        let engines = Engines { native: Some(engine(EngineKind::Native)), cli: Some(engine(EngineKind::Cli)) };
+        let mut settings = Settings::new(self.folder.path().join("worker"));
+        settings.poll = Duration::from_millis(50);
+        Worker::start(self.store.clone(), engines, settings).await.unwrap()
+    }
+
+    fn wish(&self, inputs: &[(&str, Value)]) -> DeploymentWrite {
+        let input = |(name, value): &(&str, Value)| {
+            (name.to_string(), Input { value: value.clone(), sensitive: *name == "secret" })
+        };
+        DeploymentWrite {
+            tenant: "acme".parse().unwrap(),
+            name: "site".parse().unwrap(),
+            template: "net".parse().unwrap(),
+            template_version: None,
+            inputs: Inputs::new(inputs.iter().map(input).collect()).unwrap(),
+            engine: EngineChoice::Auto,
+            requires_approval: false,
+            if_generation: None,
+        }
+    }
+
+    async fn put(&self, inputs: &[(&str, Value)]) -> RunId {
+        self.store.put_deployment(self.wish(inputs), None).await.unwrap().run.id
+    }
+
+    async fn destroy(&self) -> RunId {
+        let (tenant, name) = ("acme".parse().unwrap(), "site".parse().unwrap());
+        self.store.delete_deployment(&tenant, &name, None, None).await.unwrap().run.id
+    }
+
+    /// Waits until the run has ended or waits for a person.
+    async fn rests(&self, run: RunId) -> Run {
+        self.until(run, |status| {
+            let waits = matches!(status, Status::NeedsRecovery { .. } | Status::AwaitingApproval { .. });
+            status.is_final() || waits
+        })
+        .await
+    }
+
+    async fn until(&self, run: RunId, reached: impl Fn(&Status) -> bool) -> Run {
+        let mut bell = self.store.doorbell();
+        loop {
+            let now = self.store.run(run).await.unwrap();
+            if reached(&now.status) {
+                return now;
+            }
+            bell.rung(Duration::from_millis(100)).await;
+        }
+    }
+
+    async fn succeeds(&self, run: RunId) {
+        let run = self.rests(run).await;
+        assert!(run.status.is_success(), "{:?}", run.status);
+    }
+
+    fn exist(&self) -> Vec<String> {
+        self.world.lock().unwrap().addresses()
+    }
+
+    async fn events(&self, run: RunId) -> Vec<EventBody> {
+        self.store.events(run, 0, 1000).await.unwrap().into_iter().map(|event| event.body).collect()
+    }
+}
+
+fn things(count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("thing.a{n}")).collect()
+}
+
+#[tokio::test]
+async fn create_change_and_destroy() {
+    let house = House::new().await;
+    let worker = house.worker().await;
+    house.succeeds(house.put(&[("count", json!(2))]).await).await;
+    assert_eq!(house.exist(), things(2));
+    let (acme, site) = ("acme".parse().unwrap(), "site".parse().unwrap());
+    assert_eq!(house.store.outputs(&acme, &site).await.unwrap()["count"]["value"], json!(2));
+    house.succeeds(house.put(&[("count", json!(3))]).await).await;
+    assert_eq!(house.exist(), things(3));
+    let again = house.put(&[("count", json!(3)), ("other", json!(1))]).await;
+    assert_eq!(house.rests(again).await.status, Status::Unchanged);
+    let destroy = house.destroy().await;
+    house.succeeds(destroy).await;
+    assert_eq!(house.store.run(destroy).await.unwrap().kind, Kind::Destroy);
+    assert!(house.exist().is_empty());
+    worker.drain(Duration::from_secs(600)).await;
+    let left = std::fs::read_dir(house.folder.path().join("worker/runs")).unwrap().count();
+    assert_eq!(left, 0, "scratch folders are gone");
+}
+
+#[tokio::test]
+async fn what_was_never_applied_is_destroyed_without_an_engine() {
+    let house = House::new().await;
+    house.put(&[("count", json!(2)), ("plan_fails", json!("never planned"))]).await;
+    let destroy = house.destroy().await;
+    let worker = house.worker().await;
+    assert_eq!(house.rests(destroy).await.status, Status::Unchanged);
+    worker.drain(Duration::from_secs(600)).await;
+}
+
+#[tokio::test]
+async fn a_failed_apply_keeps_what_it_did_and_the_next_run_continues() {
+    let house = House::new().await;
+    let worker = house.worker().await;
+    let failed = house.put(&[("count", json!(3)), ("fails", json!("thing.a1"))]).await;
+    let run = house.rests(failed).await;
+    let Status::Failed(problem) = run.status else { panic!("{:?}", run.status) };
+    assert_eq!((problem.code, problem.message.as_str()), (Code::ApplyFailed, "Denied: thing.a1 cannot be made"));
+    assert_eq!(house.exist(), things(1));
+    house.succeeds(house.put(&[("count", json!(3))]).await).await;
+    assert_eq!(house.exist(), things(3));
+    worker.drain(Duration::from_secs(600)).await;
+}
+
+#[tokio::test]
+async fn a_failed_plan_says_why_without_the_secret() {
+    let house = House::new().await;
+    let worker = house.worker().await;
+    let inputs = [("count", json!(1)), ("plan_fails", json!("hunter22 is wrong")), ("secret", json!("hunter22"))];
+    let run = house.put(&inputs).await;
+    let Status::Failed(problem) = house.rests(run).await.status else { panic!("it fails") };
+    assert_eq!(problem.code, Code::PlanFailed);
+    assert_eq!(problem.message, "Bad configuration: (redacted) is wrong");
+    let events = serde_json::to_string(&house.events(run).await).unwrap();
+    assert!(events.contains("Bad configuration") && !events.contains("hunter22"), "{events}");
+    worker.drain(Duration::from_secs(600)).await;
+}
+
+#[tokio::test]
+async fn auto_falls_back_to_the_cli_and_says_why() {
+    let mut house = House::new().await;
+    let range = Some(SourceRange { file: "main.tf".into(), line: 7, column: 3 });
+    house.unsupported = vec![Unsupported { construct: "for_each".into(), range }];
+    let worker = house.worker().await;
+    let auto = house.put(&[("count", json!(1))]).await;
+    house.succeeds(auto).await;
+    assert_eq!(house.store.run(auto).await.unwrap().engine, Some(EngineName::Cli));
+    let reasons = house.events(auto).await.into_iter().find_map(|event| match event {
+        EventBody::Engine { reasons, .. } => Some(reasons),
+        _ => None,
+    });
+    assert_eq!(reasons.unwrap(), ["main.tf:7: for_each"]);
+    let mut wish = house.wish(&[("count", json!(2))]);
+    wish.engine = EngineChoice::Native;
+    let native = house.store.put_deployment(wish, None).await.unwrap().run.id;
+    let Status::Failed(problem) = house.rests(native).await.status else { panic!("it is refused") };
+    assert_eq!((problem.code, problem.message.as_str()), (Code::EngineUnsupported, "main.tf:7: for_each"));
+    worker.drain(Duration::from_secs(600)).await;
+}
+
+#[tokio::test]
+async fn an_approved_plan_is_applied_and_a_stale_one_refused() {
+    let house = House::new().await;
+    let worker = house.worker().await;
+    let mut wish = house.wish(&[("count", json!(1))]);
+    wish.requires_approval = true;
+    let run = house.store.put_deployment(wish, None).await.unwrap().run.id;
+    assert_eq!(house.rests(run).await.status.word(), "awaiting_approval");
+    assert!(house.exist().is_empty());
+    house.store.approve(run, "eve").await.unwrap();
+    let after = |status: &Status| status.is_final();
+    assert_eq!(house.until(run, after).await.status, Status::Succeeded);
+    assert_eq!(house.exist(), things(1));
+    assert_eq!(house.steps.names.lock().unwrap().iter().filter(|name| **name == "plan").count(), 1);
+    worker.drain(Duration::from_secs(600)).await;
+}
+
+#[tokio::test]
+async fn a_cancelled_apply_stops_and_a_drained_one_is_continued() {
+    let house = House::new().await;
+    // Stands still before the second object is made.
+    *house.steps.stand_still_at.lock().unwrap() = Some(4);
+    let worker = house.worker().await;
+    let run = house.put(&[("count", json!(3))]).await;
+    house.steps.standing.notified().await;
+    worker.abandon().await;
+    *house.steps.stand_still_at.lock().unwrap() = None;
+    house.store.cancel(run, "eve").await.unwrap();
+    let worker = house.worker().await;
+    let run = house.rests(run).await;
+    assert!(matches!(run.status, Status::Cancelled | Status::NeedsRecovery { .. }), "{:?}", run.status);
+    worker.drain(Duration::ZERO).await;
+}
+
+/// Kills the worker at each step of creating three objects, with both kinds of engine, and looks at the world.
+async fn dies_everywhere(choice: EngineChoice) {
+    let mut at = 0;
+    loop {
+        let house = House::new().await;
+        *house.steps.stand_still_at.lock().unwrap() = Some(at);
+        let worker = house.worker().await;
+        let mut wish = house.wish(&[("count", json!(3))]);
+        wish.engine = choice;
+        let run = house.store.put_deployment(wish.clone(), None).await.unwrap().run.id;
+        let ended = tokio::select! {
+            () = house.steps.standing.notified() => false,
+            _ = house.rests(run) => true,
+        };
+        worker.abandon().await;
+        let died_after = house.steps.names.lock().unwrap().last().copied();
+        *house.steps.stand_still_at.lock().unwrap() = None;
+        let worker = house.worker().await;
+        let mut now = house.rests(run).await;
+        if let Status::NeedsRecovery { doubts } = &now.status {
+            let answers: BTreeMap<String, Answer> =
+                doubts.iter().map(|doubt| (doubt.address.clone(), look_it_up(&house, &doubt.address))).collect();
+            assert!(now.attempts > 1);
+            house.store.recover(run, answers, "eve").await.unwrap();
+            now = house.until(run, Status::is_final).await;
+        } else if !ended {
+            let silent = ["plan", "planned", "apply", "settled", "saved"];
+            assert!(silent.contains(&died_after.unwrap()), "{died_after:?} must leave a doubt");
+        }
+        assert!(now.status.is_success(), "died after {died_after:?}: {:?}", now.status);
+        assert_eq!(house.exist(), things(3), "died after {died_after:?}");
+        // The state has all of it: a destroy leaves nothing.
+        let destroy = house.destroy().await;
+        house.succeeds(destroy).await;
+        assert!(house.exist().is_empty(), "died after {died_after:?}: {:?}", house.exist());
+        worker.drain(Duration::from_secs(600)).await;
+        if ended {
+            break;
+        }
+        at += 1;
+    }
+    assert!(at > 8, "every step was a death");
+}
+
+/// What an operator would find in the vendor's console.
+fn look_it_up(house: &House, address: &str) -> Answer {
+    let world = house.world.lock().unwrap();
+    let found: Vec<&String> = world.objects.iter().filter(|(_, at)| *at == address).map(|(id, _)| id).collect();
+    match found[..] {
+        [] => Answer::Absent,
+        [id] => Answer::Adopt(id.clone()),
+        _ => panic!("{address} exists twice"),
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_made_twice_wherever_a_native_apply_dies() {
+    dies_everywhere(EngineChoice::Native).await;
+}
+
+#[tokio::test]
+async fn nothing_is_made_twice_wherever_a_cli_apply_dies() {
+    dies_everywhere(EngineChoice::Cli).await;
+}
+
+#[tokio::test]
+async fn a_second_worker_in_the_same_folder_is_refused() {
+    let house = House::new().await;
+    let worker = house.worker().await;
+    let settings = Settings::new(house.folder.path().join("worker"));
+    let second = Worker::start(house.store.clone(), Engines::default(), settings).await;
+    assert!(second.err().unwrap().to_string().contains("another worker works in"));
+    worker.drain(Duration::ZERO).await;
+}
