@@ -2,7 +2,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use bigdecimal::num_bigint::{BigInt, BigUint, Sign};
-use bigdecimal::{BigDecimal, One, Signed, ToPrimitive, Zero};
+use bigdecimal::{BigDecimal, One, RoundingMode, Signed, ToPrimitive, Zero};
 
 /// Bits of a number that was read from text.
 const TEXT_PRECISION: u32 = 512;
@@ -20,6 +20,8 @@ const MAX_EXPONENT: i64 = 10_000;
 pub struct Number {
     digits: BigDecimal,
     precision: u32,
+    /// Binary zero has a sign, and it is written.
+    negative_zero: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,7 +51,8 @@ impl Number {
         let integer = if mantissa.starts_with('-') { -integer } else { integer };
         let digits = BigDecimal::new(integer, fraction.len() as i64 - exponent).normalized();
         if digits.digits() <= SAFE_DIGITS {
-            return Ok(Number { digits, precision: TEXT_PRECISION });
+            let negative_zero = digits.is_zero() && mantissa.starts_with('-');
+            return Ok(Number { digits, precision: TEXT_PRECISION, negative_zero });
         }
         let (numerator, denominator) = fraction_of(&digits);
         Ok(Number::rounded(&numerator, &denominator, TEXT_PRECISION))
@@ -62,7 +65,8 @@ impl Number {
         }
         // Rust writes the shortest decimal that reads back as the same double.
         let digits: BigDecimal = format!("{float}").parse().ok()?;
-        Some(Number { digits: digits.normalized(), precision: 53 })
+        let negative_zero = float == 0.0 && float.is_sign_negative();
+        Some(Number { digits: digits.normalized(), precision: 53, negative_zero })
     }
 
     /// The double that is exactly this number, if there is one.
@@ -93,6 +97,9 @@ impl Number {
     }
 
     pub fn add(&self, other: &Number) -> Number {
+        if self.negative_zero && other.negative_zero {
+            return Number::zero(self.precision.max(other.precision), true);
+        }
         self.combine(other, sum)
     }
 
@@ -106,7 +113,7 @@ impl Number {
         let (numerator, denominator) = (a * c, b * d);
         let factors = self.precision.max(other.precision);
         if numerator.is_zero() {
-            return Number { digits: BigDecimal::zero(), precision: factors };
+            return Number::zero(factors, self.is_signed() != other.is_signed());
         }
         let (mantissa, _) = round_to_bits(&numerator, &denominator, TEXT_PRECISION);
         let needed = mantissa.bits() - mantissa.trailing_zeros().unwrap_or(0);
@@ -117,6 +124,9 @@ impl Number {
     pub fn divide(&self, other: &Number) -> Option<Number> {
         if other.is_zero() {
             return None;
+        }
+        if self.is_zero() {
+            return Some(Number::zero(self.precision.max(other.precision), self.is_signed() != other.is_signed()));
         }
         Some(self.combine(other, |(a, b), (c, d)| {
             let sign = c.signum();
@@ -129,23 +139,42 @@ impl Number {
     /// It comes from the rounded quotient and not from exact arithmetic, since that is how Terraform computes it.
     pub fn modulo(&self, other: &Number) -> Number {
         let Some(quotient) = self.divide(other) else { return self.clone() };
-        let whole = quotient.digits.with_scale_round(0, bigdecimal::RoundingMode::Down).normalized();
-        let whole = Number { digits: whole, precision: TEXT_PRECISION };
+        let whole = quotient.digits.with_scale_round(0, RoundingMode::Down).normalized();
+        let whole = Number { digits: whole, precision: TEXT_PRECISION, negative_zero: false };
         let multiple = other.combine_at(&whole, self.precision, |(a, b), (c, d)| (a * c, b * d));
+        if self.negative_zero {
+            return self.clone();
+        }
         self.combine_at(&multiple.negate(), self.precision, sum)
     }
 
     pub fn negate(&self) -> Number {
-        Number { digits: -self.digits.clone(), precision: self.precision }
+        let negative_zero = self.is_zero() && !self.negative_zero;
+        Number { digits: -self.digits.clone(), precision: self.precision, negative_zero }
     }
 
     /// The largest integer that is not above this number.
     pub fn floor(&self) -> Number {
-        if self.is_integer() {
-            return self.clone();
-        }
-        let truncated = self.digits.with_scale_round(0, bigdecimal::RoundingMode::Floor).normalized();
-        Number { digits: truncated, precision: self.precision }
+        self.to_integer(RoundingMode::Floor)
+    }
+
+    /// The smallest integer that is not below this number.
+    pub fn ceil(&self) -> Number {
+        self.to_integer(RoundingMode::Ceiling)
+    }
+
+    fn to_integer(&self, mode: RoundingMode) -> Number {
+        let digits = self.digits.with_scale_round(0, mode).normalized();
+        Number { digits, precision: self.precision, negative_zero: false }
+    }
+
+    fn zero(precision: u32, negative_zero: bool) -> Number {
+        Number { digits: BigDecimal::zero(), precision, negative_zero }
+    }
+
+    /// Whether it has a minus sign, also as a zero.
+    fn is_signed(&self) -> bool {
+        self.negative_zero || self.is_negative()
     }
 
     fn combine(&self, other: &Number, op: impl FnOnce(Fraction, Fraction) -> Fraction) -> Number {
@@ -174,23 +203,22 @@ impl Number {
 
     fn rounded(numerator: &BigInt, denominator: &BigUint, precision: u32) -> Number {
         if numerator.is_zero() {
-            return Number { digits: BigDecimal::zero(), precision };
+            return Number::zero(precision, false);
         }
         let (mantissa, exponent) = round_to_bits(numerator, denominator, precision);
         let shortest = shortest_decimal(&mantissa, exponent, precision);
         let digits = if numerator.is_negative() { -shortest } else { shortest };
-        Number { digits: digits.normalized(), precision }
+        Number { digits: digits.normalized(), precision, negative_zero: false }
     }
 
     /// Go's `%.10g`, which decides the order of objects inside a set.
     pub(crate) fn to_general_notation(&self) -> String {
         if self.is_zero() {
-            return "0".to_owned();
+            return if self.negative_zero { "-0" } else { "0" }.to_owned();
         }
-        let digits = self.digits.with_precision_round(
-            std::num::NonZeroU64::new(10).expect("ten is not zero"),
-            bigdecimal::RoundingMode::HalfEven,
-        );
+        let digits = self
+            .digits
+            .with_precision_round(std::num::NonZeroU64::new(10).expect("ten is not zero"), RoundingMode::HalfEven);
         let normal = digits.normalized();
         let (integer, scale) = normal.as_bigint_and_exponent();
         let text = integer.magnitude().to_string();
@@ -271,7 +299,7 @@ fn shortest_decimal(mantissa: &BigUint, exponent: i64, precision: u32) -> BigDec
     // If n digits are enough then n + 1 are too, so the least number of digits is found by halving.
     let nearest = |digits: u64| {
         let places = std::num::NonZeroU64::new(digits).expect("at least one digit");
-        value.with_precision_round(places, bigdecimal::RoundingMode::HalfEven)
+        value.with_precision_round(places, RoundingMode::HalfEven)
     };
     let (mut low, mut high) = (1, value.digits());
     while low < high {
@@ -309,6 +337,9 @@ impl Ord for Number {
 
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.negative_zero {
+            return f.write_str("-0");
+        }
         f.write_str(&self.digits.to_plain_string())
     }
 }
@@ -323,7 +354,7 @@ macro_rules! from_integer {
     ($($integer:ty),*) => {$(
         impl From<$integer> for Number {
             fn from(integer: $integer) -> Number {
-                Number { digits: BigDecimal::from(integer as i128).normalized(), precision: 64 }
+                Number { digits: BigDecimal::from(integer as i128).normalized(), precision: 64, negative_zero: false }
             }
         }
     )*};
@@ -343,6 +374,7 @@ mod tests {
         for (text, written) in [
             ("0", "0"),
             ("-0.50", "-0.5"),
+            ("-0", "-0"),
             ("1e3", "1000"),
             ("1.5E-3", "0.0015"),
             ("+7.", "7"),

@@ -139,6 +139,7 @@ pub(crate) enum ConstructKind {
     Strip,
     LegacyIndexAfterSplat,
     EmptyHeredoc,
+    CarriageReturn,
 }
 
 type Place = Option<std::ops::Range<usize>>;
@@ -245,9 +246,12 @@ impl Visit for Finder<'_> {
             Expression::HeredocTemplate(heredoc) => {
                 // The parser overlooks the end of a heredoc without any line, and reads on to the next one.
                 let end = heredoc.delimiter.as_str();
-                let overlooked = |literal: &str| literal.lines().any(|line| line.trim() == end);
-                if heredoc.template.iter().any(|part| part.as_literal().is_some_and(|literal| overlooked(literal))) {
-                    self.note_construct(ConstructKind::EmptyHeredoc, heredoc.span());
+                let literals = || heredoc.template.iter().filter_map(|part| part.as_literal());
+                if literals().any(|literal| literal.lines().any(|line| line.trim() == end)) {
+                    self.note_construct(ConstructKind::EmptyHeredoc, expr.span());
+                }
+                if literals().any(|literal| literal.contains('\r')) {
+                    self.note_construct(ConstructKind::CarriageReturn, expr.span());
                 }
                 self.visit_template_elements(&heredoc.template);
             }

@@ -1,9 +1,11 @@
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
 use hcl_edit::Span;
 use hcl_edit::expr::Expression;
 use hcl_edit::structure;
+use hcl_edit::visit::{Visit, visit_expr};
 
 use crate::{Diagnostic, Diagnostics, SourceRange};
 
@@ -16,13 +18,15 @@ pub(crate) struct Source {
     name: String,
     line_starts: Vec<usize>,
     text: String,
+    /// Where `<<-` stands.
+    flush_heredocs: BTreeSet<usize>,
 }
 
 impl Source {
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Source {
         let text = text.into();
         let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        Source { name: name.into(), line_starts, text }
+        Source { name: name.into(), line_starts, text, flush_heredocs: BTreeSet::new() }
     }
 
     pub fn range(&self, span: Option<Range<usize>>) -> SourceRange {
@@ -33,16 +37,43 @@ impl Source {
         SourceRange { file: self.name.clone(), line, column }
     }
 
-    pub fn parse_body(self) -> Result<Body, Diagnostics> {
-        self.check_size()?;
-        let body = hcl_edit::parser::parse_body(&self.text).map_err(|error| self.syntax_error(&error))?;
-        Ok(Body { node: body, source: Arc::new(self) })
+    pub fn parse_body(mut self) -> Result<Body, Diagnostics> {
+        let node = self.parse(hcl_edit::parser::parse_body, |finder, node| finder.visit_body(node))?;
+        Ok(Body { node, source: Arc::new(self) })
     }
 
-    pub fn parse_expr(self) -> Result<Expr, Diagnostics> {
+    pub fn parse_expr(mut self) -> Result<Expr, Diagnostics> {
+        let node = self.parse(hcl_edit::parser::parse_expr, |finder, node| finder.visit_expr(node))?;
+        Ok(Expr { node, source: Arc::new(self) })
+    }
+
+    /// The parser takes away the indentation of `<<-` heredocs, but not in HCL's way: it may even take away letters.
+    /// So these are parsed again as if they were `<<` heredocs, and the evaluator sees to the indentation.
+    fn parse<T>(
+        &mut self,
+        parser: fn(&str) -> Result<T, hcl_edit::parser::Error>,
+        visit: fn(&mut FlushHeredocs<'_>, &T),
+    ) -> Result<T, Diagnostics> {
         self.check_size()?;
-        let expr = hcl_edit::parser::parse_expr(&self.text).map_err(|error| self.syntax_error(&error))?;
-        Ok(Expr { node: expr, source: Arc::new(self) })
+        let node = parser(&self.text).map_err(|error| self.syntax_error(&error))?;
+        let mut finder = FlushHeredocs { text: &self.text, starts: BTreeSet::new() };
+        visit(&mut finder, &node);
+        let starts = finder.starts;
+        if starts.is_empty() {
+            return Ok(node);
+        }
+        let mut text = self.text.clone();
+        for start in &starts {
+            text.replace_range(*start..start + 3, " <<");
+        }
+        let node = parser(&text).map_err(|error| self.syntax_error(&error))?;
+        self.flush_heredocs = starts;
+        Ok(node)
+    }
+
+    /// Whether the heredoc at this place began with `<<-`.
+    pub fn is_flush(&self, span: Option<Range<usize>>) -> bool {
+        span.is_some_and(|span| span.start > 0 && self.flush_heredocs.contains(&(span.start - 1)))
     }
 
     fn check_size(&self) -> Result<(), Diagnostics> {
@@ -56,7 +87,29 @@ impl Source {
     fn syntax_error(&self, error: &hcl_edit::parser::Error) -> Diagnostic {
         let at = error.location();
         let range = SourceRange { file: self.name.clone(), line: at.line(), column: at.column() };
+        // Limits of this parser that HCL's does not have.
+        let limited = ["nesting depth", "binary operation", "redefined object key"];
+        if limited.iter().any(|limit| error.message().contains(limit)) {
+            return Diagnostic::unsupported(error.message()).at(range);
+        }
         Diagnostic::new("Invalid syntax", error.message()).at(range)
+    }
+}
+
+/// Finds `<<-` heredocs, also inside of other heredocs.
+struct FlushHeredocs<'a> {
+    text: &'a str,
+    starts: BTreeSet<usize>,
+}
+
+impl Visit for FlushHeredocs<'_> {
+    fn visit_expr(&mut self, node: &Expression) {
+        if let (Expression::HeredocTemplate(_), Some(span)) = (node, node.span())
+            && self.text[span.start..].starts_with("<<-")
+        {
+            self.starts.insert(span.start);
+        }
+        visit_expr(self, node);
     }
 }
 

@@ -10,8 +10,8 @@ use crate::reference::{ConstructKind, inspect};
 use crate::source::Source;
 use crate::{Budget, Diagnostic, Diagnostics, Expr, Module, NoReferences, Scope, Variable, evaluate};
 
-/// A value that somebody gave for a variable, in the form they gave it.
-#[derive(Clone, Debug)]
+/// A value that somebody gave for a variable, in the form they gave it. It may be a secret, so it cannot be printed.
+#[derive(Clone)]
 pub enum InputSource {
     /// Data: no string in it is ever read as a template.
     Json(serde_json::Value),
@@ -21,10 +21,16 @@ pub enum InputSource {
     Expression(Expr),
 }
 
+impl std::fmt::Debug for InputSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("(a value)")
+    }
+}
+
 pub type Inputs = BTreeMap<String, InputSource>;
 
 /// A `-var` or `-var-file` argument.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum VariableFlag {
     Var { name: String, value: String },
     File(PathBuf),

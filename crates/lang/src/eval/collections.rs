@@ -151,6 +151,7 @@ impl Evaluator<'_> {
             return Err(Diagnostic::new("Invalid object key", detail).at(range).into());
         }
         let (key, key_marks) = key.unmark();
+        let is_secret = !key_marks.is_empty();
         marks.extend(key_marks);
         if !key.is_known() {
             results.known = false;
@@ -164,8 +165,9 @@ impl Evaluator<'_> {
         let value = self.eval(&for_expr.value_expr)?;
         let group = results.groups.entry(name.to_owned()).or_default();
         if !group.is_empty() && !for_expr.grouping {
+            let shown = if is_secret { "(sensitive value)".to_owned() } else { format!("{name:?}") };
             let detail = format!(
-                "Two different items produced the key {name:?} in this 'for' expression. If duplicates are expected, \
+                "Two different items produced the key {shown} in this 'for' expression. If duplicates are expected, \
                  use the ellipsis (...) after the value expression to enable grouping by key."
             );
             return Err(Diagnostic::new("Duplicate object key", detail).at(range).into());

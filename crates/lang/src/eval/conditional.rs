@@ -62,34 +62,49 @@ impl Evaluator<'_> {
     }
 
     /// A branch that fails still has a type, as far as HCL can tell one.
-    fn eval_branch(&mut self, expr: &Expression) -> Result<(Value, Option<Diagnostics>), Diagnostics> {
+    pub(super) fn eval_branch(&mut self, expr: &Expression) -> Result<(Value, Option<Diagnostics>), Diagnostics> {
         match self.eval(expr) {
             Ok(value) => Ok((value, None)),
             Err(failure) if failure.0.iter().any(|diagnostic| diagnostic.cause != Cause::Invalid) => Err(failure),
-            Err(failure) => Ok((Value::unknown(type_of_failed(expr)), Some(failure))),
+            Err(failure) => match type_of_failed(expr) {
+                Some(ty) => Ok((Value::unknown(ty), Some(failure))),
+                None => {
+                    let construct = "an expression that fails where it may not be needed";
+                    Err(Diagnostic::unsupported(construct).at(self.range(expr)).into())
+                }
+            },
         }
     }
 }
 
-fn type_of_failed(expr: &Expression) -> Type {
-    use hcl_edit::expr::{BinaryOperator, UnaryOperator};
+/// The type that HCL gives to an expression that could not be evaluated; `None` where it depends on what did work.
+fn type_of_failed(expr: &Expression) -> Option<Type> {
+    use hcl_edit::expr::{BinaryOperator, TraversalOperator, UnaryOperator};
     match expr {
         Expression::Parenthesis(inner) => type_of_failed(inner.inner()),
         Expression::UnaryOp(operation) => match operation.operator.value() {
-            UnaryOperator::Neg => Type::Number,
-            UnaryOperator::Not => Type::Bool,
+            UnaryOperator::Neg => Some(Type::Number),
+            UnaryOperator::Not => Some(Type::Bool),
         },
         Expression::BinaryOp(operation) => match operation.operator.value() {
             BinaryOperator::Plus
             | BinaryOperator::Minus
             | BinaryOperator::Mul
             | BinaryOperator::Div
-            | BinaryOperator::Mod => Type::Number,
-            _ => Type::Bool,
+            | BinaryOperator::Mod => Some(Type::Number),
+            _ => Some(Type::Bool),
         },
-        Expression::StringTemplate(template) if template.len() > 1 => Type::String,
-        Expression::HeredocTemplate(_) => Type::String,
-        _ => Type::Dynamic,
+        Expression::StringTemplate(template) if template.len() > 1 => Some(Type::String),
+        Expression::HeredocTemplate(_) => Some(Type::String),
+        Expression::FuncCall(_) | Expression::Variable(_) => Some(Type::Dynamic),
+        Expression::Traversal(traversal) => {
+            let is_splat = |operator: &TraversalOperator| {
+                matches!(operator, TraversalOperator::AttrSplat(_) | TraversalOperator::FullSplat(_))
+            };
+            let simple = !traversal.operators.iter().any(|operator| is_splat(operator.value()));
+            simple.then_some(Type::Dynamic)
+        }
+        _ => None,
     }
 }
 

@@ -52,7 +52,7 @@ impl Evaluator<'_> {
             }
             Expression::Object(object) => self.eval_object(object),
             Expression::StringTemplate(template) => self.eval_string_template(template),
-            Expression::HeredocTemplate(heredoc) => self.eval_heredoc(&heredoc.template),
+            Expression::HeredocTemplate(heredoc) => self.eval_heredoc(&heredoc.template, expr.span()),
             Expression::Parenthesis(inner) => self.eval(inner.inner()),
             Expression::Variable(name) => self.eval_traversal(expr, name.as_str(), &[]),
             Expression::Traversal(traversal) => match &traversal.expr {

@@ -2,7 +2,7 @@ use hcl_edit::expr::{BinaryOp, BinaryOperator, Expression, UnaryOp, UnaryOperato
 use landform_cty::{Number, Type, Value};
 
 use super::Evaluator;
-use crate::{Cause, Diagnostic, Diagnostics};
+use crate::{Diagnostic, Diagnostics};
 
 impl Evaluator<'_> {
     pub(super) fn eval_unary(&mut self, operation: &UnaryOp) -> Result<Value, Diagnostics> {
@@ -34,11 +34,13 @@ impl Evaluator<'_> {
             BinaryOperator::Eq | BinaryOperator::NotEq => {
                 let left = self.eval(&operation.lhs_expr)?;
                 let right = self.eval(&operation.rhs_expr)?;
+                let ((left, left_marks), (right, right_marks)) = (left.unmark_deep(), right.unmark_deep());
                 let equal = left.equals(&right);
-                return Ok(match (operator, equal.as_bool()) {
-                    (BinaryOperator::NotEq, Some(value)) => Value::bool(!value).with_marks(&equal.marks),
+                let result = match (operator, equal.as_bool()) {
+                    (BinaryOperator::NotEq, Some(value)) => Value::bool(!value),
                     _ => equal,
-                });
+                };
+                return Ok(result.with_marks(&left_marks).with_marks(&right_marks));
             }
             _ => {}
         }
@@ -114,11 +116,8 @@ impl Evaluator<'_> {
     }
 
     fn logic_operand(&mut self, expr: &Expression, side: &str) -> Result<(Value, Option<Diagnostics>), Diagnostics> {
-        match self.eval(expr) {
-            Ok(value) => Ok((self.convert_operand(&value, expr, &Type::Bool, side)?, None)),
-            Err(failure) if failure.0.iter().any(|diagnostic| diagnostic.cause != Cause::Invalid) => Err(failure),
-            Err(failure) => Ok((Value::unknown(Type::Bool), Some(failure))),
-        }
+        let (value, failure) = self.eval_branch(expr)?;
+        Ok((self.convert_operand(&value, expr, &Type::Bool, side)?, failure))
     }
 }
 

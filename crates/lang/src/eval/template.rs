@@ -1,4 +1,7 @@
-use hcl_edit::template::{Element, StringTemplate, Template};
+use std::borrow::Cow;
+use std::ops::Range;
+
+use hcl_edit::template::{Element, Interpolation, StringTemplate, Template};
 use landform_cty::{Marks, Refinement, Type, Value, normalize, safe_known_prefix};
 
 use super::Evaluator;
@@ -14,25 +17,34 @@ impl Evaluator<'_> {
         if let [Element::Interpolation(interpolation)] = elements.as_slice() {
             return self.eval(&interpolation.expr);
         }
-        self.eval_elements(&elements)
+        self.eval_parts(&elements.into_iter().map(Part::from).collect::<Vec<_>>())
     }
 
-    pub(super) fn eval_heredoc(&mut self, template: &Template) -> Result<Value, Diagnostics> {
-        self.eval_elements(&template.iter().collect::<Vec<_>>())
+    pub(super) fn eval_heredoc(
+        &mut self,
+        template: &Template,
+        span: Option<Range<usize>>,
+    ) -> Result<Value, Diagnostics> {
+        let mut parts: Vec<Part<'_>> = template.iter().map(Part::from).collect();
+        if self.source.is_flush(span) {
+            parts = flush(parts);
+        }
+        self.eval_parts(&parts)
     }
 
-    fn eval_elements(&mut self, elements: &[&Element]) -> Result<Value, Diagnostics> {
+    fn eval_parts(&mut self, parts: &[Part<'_>]) -> Result<Value, Diagnostics> {
         let mut text = String::new();
         let mut known = true;
         let mut marks = Marks::new();
-        for element in elements {
-            match element {
-                Element::Literal(literal) => {
+        for part in parts {
+            match part {
+                Part::Literal(literal) => {
+                    self.budget.spend_bytes(literal.len())?;
                     if known {
                         text.push_str(literal);
                     }
                 }
-                Element::Interpolation(interpolation) => {
+                Part::Interpolation(interpolation) => {
                     if interpolation.strip != hcl_edit::template::Strip::None {
                         return Err(Diagnostic::unsupported("template strip marker").into());
                     }
@@ -55,20 +67,77 @@ impl Evaluator<'_> {
                         invalid(format!("Cannot include the given value in a string template: {error}."))
                     })?;
                     if let (true, Some(part)) = (known, converted.as_str()) {
+                        self.budget.spend_bytes(part.len())?;
                         text.push_str(part);
                     }
                 }
-                Element::Directive(_) => return Err(Diagnostic::unsupported("template directive").into()),
+                Part::Directive => return Err(Diagnostic::unsupported("template directive").into()),
             }
-            self.budget.spend_bytes(text.len().min(1 << 20))?;
         }
         let result = if known { Value::string(&text) } else { unknown_with_prefix(&text) };
         self.pay(result.with_marks(&marks))
     }
 }
 
+/// A piece of a template.
+enum Part<'a> {
+    Literal(Cow<'a, str>),
+    Interpolation(&'a Interpolation),
+    Directive,
+}
+
+impl<'a> From<&'a Element> for Part<'a> {
+    fn from(element: &'a Element) -> Part<'a> {
+        match element {
+            Element::Literal(literal) => Part::Literal(Cow::Borrowed(literal.as_str())),
+            Element::Interpolation(interpolation) => Part::Interpolation(interpolation),
+            Element::Directive(_) => Part::Directive,
+        }
+    }
+}
+
+/// Takes away the indentation that all lines have in common. A blank line has no say in it and stays as it is.
+fn flush(parts: Vec<Part<'_>>) -> Vec<Part<'_>> {
+    let mut pieces = Vec::new();
+    for part in parts {
+        match part {
+            Part::Literal(literal) => {
+                let lines = literal.split_inclusive('\n').map(|line| Part::Literal(Cow::Owned(line.to_owned())));
+                pieces.extend(lines.collect::<Vec<_>>());
+            }
+            other => pieces.push(other),
+        }
+    }
+    let mut common = usize::MAX;
+    let mut indented = Vec::new();
+    let mut at_line_start = true;
+    for (index, piece) in pieces.iter().enumerate() {
+        let literal = match piece {
+            Part::Literal(literal) => Some(literal),
+            _ => None,
+        };
+        if at_line_start {
+            match literal {
+                Some(literal) if literal.trim_start().is_empty() && literal.ends_with('\n') => {}
+                Some(literal) => {
+                    common = common.min(literal.chars().take_while(|character| character.is_whitespace()).count());
+                    indented.push(index);
+                }
+                None => common = 0,
+            }
+        }
+        at_line_start = literal.is_some_and(|literal| literal.ends_with('\n'));
+    }
+    for index in indented {
+        if let Part::Literal(literal) = &mut pieces[index] {
+            *literal = Cow::Owned(literal.chars().skip(common).collect());
+        }
+    }
+    pieces
+}
+
 /// An unknown string that is certain to begin with `text`, and not to be null.
-pub(crate) fn unknown_with_prefix(text: &str) -> Value {
+fn unknown_with_prefix(text: &str) -> Value {
     let cut = &text[..text.floor_char_boundary(MAX_PREFIX)];
     let normal = normalize(cut);
     let prefix = safe_known_prefix(&normal);

@@ -176,7 +176,10 @@ fn lookup(args: &[Value]) -> Result<Value, Problem> {
             match (mapping.get(name), fallback) {
                 (Some(part), _) => Ok(part.clone().with_marks(&marks)),
                 (None, Some(fallback)) => Ok(fallback.with_marks(&marks)),
-                (None, None) => Err(Problem::Call(format!("lookup failed to find key {:?}", text(&key)))),
+                (None, None) if args[1].marks.is_empty() => {
+                    Err(Problem::Call(format!("lookup failed to find key {:?}", text(&key))))
+                }
+                (None, None) => Err(Problem::Call("lookup failed to find key (sensitive value)".into())),
             }
         }
         _ => Err(Problem::Argument(0, "lookup() requires a map as the first argument".into())),

@@ -17,9 +17,9 @@ const fn selection(run: fn(&[Value]) -> Result<Value, Problem>) -> Function {
 }
 
 static FLOOR: Function = number_function(|args| Ok(Value::number(number(&args[0]).floor())));
-static CEIL: Function = number_function(|args| Ok(Value::number(number(&args[0]).negate().floor().negate())));
-static MIN: Function = selection(|args| select(args, Iterator::min));
-static MAX: Function = selection(|args| select(args, Iterator::max));
+static CEIL: Function = number_function(|args| Ok(Value::number(number(&args[0]).ceil())));
+static MIN: Function = selection(|args| select(args, |next, best| next < best));
+static MAX: Function = selection(|args| select(args, |next, best| next > best));
 static RANGE: Function = Function {
     parameters: &[],
     rest: Some(Parameter::new("params", Kind::Number)),
@@ -41,12 +41,10 @@ fn number(value: &Value) -> Number {
     value.as_number().cloned().unwrap_or_else(|| Number::from(0))
 }
 
-fn select(args: &[Value], choose: fn(std::vec::IntoIter<Number>) -> Option<Number>) -> Result<Value, Problem> {
-    let numbers: Vec<Number> = args.iter().map(number).collect();
-    match choose(numbers.into_iter()) {
-        Some(chosen) => Ok(Value::number(chosen)),
-        None => Err(Problem::Call("must pass at least one number".into())),
-    }
+/// The first of the best.
+fn select(args: &[Value], is_better: fn(&Number, &Number) -> bool) -> Result<Value, Problem> {
+    let best = args.iter().map(number).reduce(|best, next| if is_better(&next, &best) { next } else { best });
+    best.map(Value::number).ok_or_else(|| Problem::Call("must pass at least one number".into()))
 }
 
 fn range(args: &[Value]) -> Result<Value, Problem> {

@@ -83,7 +83,7 @@ fn change_case(text: &str, change: fn(char) -> String) -> Result<Value, Problem>
     for character in text.chars() {
         let mapped = change(character);
         if mapped.chars().count() != 1 {
-            return Err(Problem::Unsupported(format!("the letter {character:?}")));
+            return Err(Problem::Unsupported("a letter whose other case is more than one letter".into()));
         }
         changed.push_str(&mapped);
     }

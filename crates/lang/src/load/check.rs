@@ -42,6 +42,7 @@ impl Loader {
                 ConstructKind::Strip => "template strip marker".to_owned(),
                 ConstructKind::LegacyIndexAfterSplat => "legacy index after a splat".to_owned(),
                 ConstructKind::EmptyHeredoc => "empty heredoc".to_owned(),
+                ConstructKind::CarriageReturn => "heredoc with carriage returns".to_owned(),
             };
             self.unsupported(construct, expr.source.range(span));
         }

@@ -152,6 +152,15 @@ fn a_heredoc_without_lines_is_not_misread() {
 }
 
 #[test]
+fn limits_of_the_parser_are_no_mistakes_of_the_configuration() {
+    let deep = format!("locals {{\n  a = {}1{}\n}}", "[".repeat(70), "]".repeat(70));
+    let long = format!("locals {{\n  a = 1{}\n}}", "+1".repeat(200));
+    for text in [deep.as_str(), long.as_str(), "locals {\n  a = { b = 1, b = 2 }\n}"] {
+        assert_eq!(load_text(text).unwrap().unsupported.len(), 1, "{text}");
+    }
+}
+
+#[test]
 fn mistakes_are_errors_with_their_place() {
     for (text, message) in [
         (

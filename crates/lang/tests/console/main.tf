@@ -60,4 +60,12 @@ EOT
       a $${x} %%{y} \n "q"
        ${"in"} 
     EOT
+  ragged = <<-EOT
+      
+
+EOTX $$
+      $${q}
+  ${1}
+	tab ${2}%
+EOT
 }

@@ -51,9 +51,9 @@ fn null(ty: &Type) -> String {
         Type::Number => "tonumber(null)".to_owned(),
         Type::Bool => "tobool(null)".to_owned(),
         Type::Dynamic => "null".to_owned(),
-        Type::List(_) => "tolist(null)".to_owned(),
-        Type::Set(_) => "toset(null)".to_owned(),
-        Type::Map(_) => "tomap(null)".to_owned(),
+        Type::List(element) => format!("tolist(null) /* of {} */", element.friendly_name()),
+        Type::Set(element) => format!("toset(null) /* of {} */", element.friendly_name()),
+        Type::Map(element) => format!("tomap(null) /* of {} */", element.friendly_name()),
         Type::Tuple(_) | Type::Object { .. } => format!("null /* {} */", ty.friendly_name()),
     }
 }
