@@ -73,7 +73,11 @@ impl From<Stream> for Stdio {
 pub enum OnParentDeath {
     /// SIGKILL: for a child that has nothing to save.
     Kill,
-    /// SIGTERM: for one that then saves its state, such as the CLI.
+    /// SIGTERM, exactly one: for a child that then saves its state, such as the CLI.
+    ///
+    /// The kernel sends the signal each time a thread of ours dies that the child has been handed on to, so a dying
+    /// process sends several, and to the CLI the second one means "now, without saving". A shell stands between that
+    /// passes on the first and ignores the rest.
     Terminate,
 }
 
@@ -123,8 +127,37 @@ fn spawner() -> io::Result<&'static mpsc::Sender<Request>> {
     Ok(SPAWNER.get_or_init(|| sender))
 }
 
+/// Runs its arguments and ends as they end; `wait` is repeated because a signal interrupts it.
+const PASS_ON_ONE_SIGNAL: &str = r#"
+child= asked=
+trap 'trap "" TERM; asked=yes; test -z "$child" || kill -TERM "$child"' TERM
+"$@" &
+child=$!
+test -z "$asked" || kill -TERM "$child"
+wait "$child"
+status=$?
+while kill -0 "$child" 2>/dev/null; do
+    wait "$child"
+    status=$?
+done
+exit "$status"
+"#;
+
+fn command_of(spec: &Spec) -> io::Result<tokio::process::Command> {
+    match spec.on_parent_death {
+        OnParentDeath::Kill => Ok(tokio::process::Command::new(&spec.program)),
+        OnParentDeath::Terminate => {
+            // The shell would report this as an exit status like any other.
+            std::fs::metadata(&spec.program)?;
+            let mut command = tokio::process::Command::new("/bin/sh");
+            command.args(["-c", PASS_ON_ONE_SIGNAL, "sh"]).arg(&spec.program);
+            Ok(command)
+        }
+    }
+}
+
 fn spawn_here(spec: Spec) -> io::Result<Child> {
-    let mut command = tokio::process::Command::new(&spec.program);
+    let mut command = command_of(&spec)?;
     command.args(&spec.args).env_clear();
     for name in &spec.inherit {
         if let Some(value) = std::env::var_os(name) {

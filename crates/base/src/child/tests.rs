@@ -80,6 +80,24 @@ async fn stop_is_sent_once() {
 }
 
 #[tokio::test]
+async fn a_child_that_saves_its_state_gets_one_signal_of_several() {
+    let script = "n=0; trap 'n=$((n+1))' TERM; echo ready; \
+        while [ $n = 0 ]; do sleep 0.01; done; sleep 0.3; echo signals $n; exit 7";
+    let mut child = spawn(Spec { on_parent_death: OnParentDeath::Terminate, ..shell(script) }).await.unwrap();
+    let mut stdout = child.take_stdout().unwrap();
+    assert_eq!(stdout.read_u8().await.unwrap(), b'r');
+    for _ in 0..3 {
+        let pid = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).await.unwrap();
+    assert!(rest.ends_with("signals 1\n"), "{rest}");
+    assert_eq!(child.wait().await.unwrap().code(), Some(7));
+}
+
+#[tokio::test]
 async fn is_registered_while_it_lives() {
     let folder = tempfile::tempdir().unwrap();
     let mut spec = shell("read line");
