@@ -1,11 +1,19 @@
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use landform_base::file;
+use landform_base::file::{self, FileLock};
 use landform_base::seal::MasterKey;
 use landform_base::secret::SecretString;
+use landform_engine::Engine;
+use landform_engine::cli::{Cli, CliSettings};
+use landform_engine::native::Native;
+use landform_plugin::{Limits, Pool, Schemas};
+use landform_registry::Places;
+use landform_runner::providers::LocalProviders;
+use landform_runner::{Engines, Settings, Worker};
 use landform_store::{Location, Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +43,13 @@ pub struct Options {
     lease: u64,
 }
 
+/// A run that needs more providers than this may find none left, and fails with a reason.
+const PROVIDERS_A_RUN: usize = 16;
+
+/// How long runs under way may take to end by themselves when the server is asked to stop; then they stop at the next
+/// safe point.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 pub async fn run(options: Options, connection: &Connection) -> Result<(), Failure> {
     log_to_stderr();
     let data = connection.data_folder()?;
@@ -42,20 +57,81 @@ pub async fn run(options: Options, connection: &Connection) -> Result<(), Failur
         Failure::broken(format!("the data folder {}: {e}", data.display()), "Name another one with --data.")
     };
     file::private_folder(&data).map_err(in_data)?;
+    let lock = FileLock::try_acquire(&data.join("serve.lock")).map_err(in_data)?;
+    let _lock = lock.ok_or_else(|| {
+        Failure::broken(
+            format!("another server works on {}", data.display()),
+            "Stop it, or name another folder with --data.",
+        )
+    })?;
     let store = open_store(&options, &data).await?;
     let stopping = CancellationToken::new();
     stop_on_signals(stopping.clone()).map_err(in_data)?;
     let listener = TcpListener::bind(options.listen).await.map_err(|e| {
         Failure::broken(format!("cannot listen on {}: {e}", options.listen), "Name another address with --listen.")
     })?;
+    let worker = start_worker(&options, &data, &store).await?;
     tracing::info!(address = %options.listen, "listening");
-    let served = landform_server::serve(listener, store.clone(), stopping.clone()).await;
+    let serving = async {
+        let served = landform_server::serve(listener, store.clone(), stopping.clone()).await;
+        stopping.cancel();
+        served
+    };
+    let working = async {
+        stopping.cancelled().await;
+        worker.drain(PATIENCE).await;
+    };
+    let (served, ()) = tokio::join!(serving, working);
     store.close().await;
     tracing::info!("stopped");
-    served.map_err(|e| Failure::broken(format!("the server ended: {e}"), ""))
+    served.map_err(|e| Failure::broken(format!("the server ended: {e}"), "The log above may say more."))
 }
 
-async fn open_store(options: &Options, data: &std::path::Path) -> Result<Store, Failure> {
+async fn start_worker(options: &Options, data: &Path, store: &Store) -> Result<Worker, Failure> {
+    let native: Arc<dyn Engine> = Arc::new(native_engine(options, data).await?);
+    let engines = Engines { native: Some(native), cli: cli_engine(options, data).await };
+    let mut settings = Settings::new(data.join("worker"));
+    settings.concurrency = options.workers;
+    let worker = Worker::start(store.clone(), engines, settings).await;
+    worker.map_err(|e| Failure::broken(format!("the worker cannot start: {e}"), "Is another server using this folder?"))
+}
+
+async fn native_engine(options: &Options, data: &Path) -> Result<Native, Failure> {
+    // What an earlier process left behind serves nobody any more; the kernel has killed most of it already.
+    let register = data.join("providers");
+    let swept = landform_base::child::sweep(&register, Duration::ZERO).await;
+    swept.map_err(|e| Failure::broken(format!("providers of an earlier start: {e}"), "Look for them with `ps`."))?;
+    let limits = Limits::default();
+    let limits = Limits { in_use: limits.in_use.max(PROVIDERS_A_RUN * options.workers), ..limits };
+    let pool = Pool::new(limits, Schemas::in_folder(data.join("schemas")), Some(register));
+    Ok(Native::new(Arc::new(LocalProviders::in_places(Places::mirrors(&options.providers), pool))))
+}
+
+/// A missing CLI matters only to runs that need it: they say so.
+async fn cli_engine(options: &Options, data: &Path) -> Option<Arc<dyn Engine>> {
+    let binary = match &options.tofu {
+        Some(path) => path.clone(),
+        None => in_path("tofu")?,
+    };
+    let settings = CliSettings { binary, mirror: options.providers.clone(), cache: data.join("cli") };
+    match Cli::detect(settings).await {
+        Ok(engine) => {
+            tracing::info!(version = engine.version(), "the CLI engine is ready");
+            Some(Arc::new(engine))
+        }
+        Err(error) => {
+            tracing::warn!(%error, "there is no CLI engine");
+            None
+        }
+    }
+}
+
+fn in_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
+}
+
+async fn open_store(options: &Options, data: &Path) -> Result<Store, Failure> {
     let broken = |detail: String| Failure::broken(detail, "The log above may say more.");
     let master_key = match std::env::var("LANDFORM_MASTER_KEY") {
         Ok(text) => MasterKey::from_base64(&SecretString::from(text)),

@@ -1,0 +1,59 @@
+//! The product as its users meet it: the real binary as a process, spoken to over HTTP and by its own commands.
+
+mod commands;
+mod refusals;
+mod rest;
+
+use std::path::PathBuf;
+
+use landform_testkit::landform::{Landform, Setup};
+use landform_testkit::{parts, postgres};
+
+/// A running server with its data folder, and its database if it has one of its own.
+struct Door {
+    landform: Landform,
+    setup: Setup,
+    data: tempfile::TempDir,
+    _postgres: Option<postgres::Server>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Memory {
+    Sqlite,
+    Postgres,
+}
+
+impl Door {
+    async fn open(memory: Memory) -> Door {
+        Door::open_with(memory, parts::tofu()).await
+    }
+
+    async fn open_with(memory: Memory, tofu: PathBuf) -> Door {
+        let data = tempfile::tempdir().unwrap();
+        let postgres = match memory {
+            Memory::Sqlite => None,
+            Memory::Postgres => Some(postgres::Server::start().unwrap()),
+        };
+        let setup = Setup {
+            binary: binary(),
+            data: data.path().to_owned(),
+            database: postgres.as_ref().map(|server| server.url()),
+            providers: parts::mirror(),
+            tofu: Some(tofu),
+            workers: 2,
+        };
+        let landform = Landform::start(&setup).await.unwrap();
+        Door { landform, setup, data, _postgres: postgres }
+    }
+
+    /// Stops the server as an operator would, and starts it again on the same data.
+    async fn restart(self) -> Door {
+        self.landform.stop().await.unwrap();
+        let landform = Landform::start(&self.setup).await.unwrap();
+        Door { landform, ..self }
+    }
+}
+
+fn binary() -> PathBuf {
+    env!("CARGO_BIN_EXE_landform").into()
+}

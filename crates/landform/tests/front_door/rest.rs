@@ -1,0 +1,287 @@
+//! The walk by REST.
+
+use landform_testkit::landform::answer;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::{Door, Memory};
+
+const TEMPLATE: &str = r#"
+variable "text" { type = string }
+variable "command" { default = "true" }
+variable "password" {
+  default   = "none"
+  sensitive = true
+}
+resource "terraform_data" "it" {
+  input            = var.text
+  triggers_replace = var.command
+  provisioner "local-exec" { command = var.command }
+}
+output "text" { value = terraform_data.it.output }
+output "password" {
+  value     = var.password
+  sensitive = true
+}
+"#;
+
+/// A template within what the native engine does exactly as OpenTofu.
+const PLAIN: &str = r#"
+variable "text" { type = string }
+resource "terraform_data" "it" { input = var.text }
+output "text" { value = terraform_data.it.output }
+"#;
+
+const DEPLOYMENT: &str = "/v1/tenants/acme/deployments/site";
+
+impl Door {
+    async fn with_template(memory: Memory, template: &str) -> Door {
+        let door = Door::open(memory).await;
+        door.landform.call("PUT", "/v1/tenants/acme", Some(json!({}))).await.unwrap();
+        let pushed = door.landform.push_template("it", &[("main.tf", template)]).await.unwrap();
+        assert_eq!(pushed["version"], 1);
+        door
+    }
+
+    /// Puts the deployment and waits for the end of its run.
+    async fn put(&self, engine: &str, inputs: Value) -> Value {
+        let body = json!({"template": "it", "engine": engine, "inputs": inputs});
+        let request = self.landform.request(Method::PUT, DEPLOYMENT).header("prefer", "wait=120").json(&body);
+        answer(request).await.unwrap()
+    }
+
+    async fn delete(&self) -> Value {
+        answer(self.landform.request(Method::DELETE, DEPLOYMENT).header("prefer", "wait=120")).await.unwrap()
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        self.landform.call("GET", path, None).await.unwrap()
+    }
+}
+
+async fn walk(memory: Memory, engine: &str, template: &str) {
+    let door = Door::with_template(memory, template).await;
+    let made = door.put(engine, json!({"text": "one"})).await;
+    assert_eq!(made["run"]["status"], "succeeded", "{made}");
+    assert_eq!(made["run"]["engine"], engine);
+    assert_eq!(made["outputs"]["text"], json!({"value": "one", "type": "string", "sensitive": false}));
+
+    let same = door.put(engine, json!({"text": "one"})).await;
+    assert_eq!(same["run"]["id"], made["run"]["id"], "the same desired state is the same run");
+
+    let changed = door.put(engine, json!({"text": "${two}"})).await;
+    assert_eq!(changed["run"]["status"], "succeeded", "{changed}");
+    assert_eq!(changed["outputs"]["text"]["value"], "${two}");
+    let deployment = door.get(DEPLOYMENT).await;
+    assert_eq!((&deployment["generation"], &deployment["applied_generation"]), (&json!(2), &json!(2)));
+
+    let id = changed["run"]["id"].as_str().unwrap();
+    let events = door.get(&format!("/v1/runs/{id}/events")).await;
+    let events = events["events"].as_array().unwrap();
+    let statuses: Vec<_> = events.iter().filter_map(|e| e["body"]["status"]["status"].as_str()).collect();
+    assert_eq!(statuses, ["queued", "planning", "applying", "succeeded"]);
+    let last = events.last().unwrap()["seq"].as_i64().unwrap();
+    let after = door.get(&format!("/v1/runs/{id}/events?after={}", last - 1)).await;
+    assert_eq!(after["events"].as_array().unwrap().len(), 1);
+
+    let state = door.get(&format!("{DEPLOYMENT}/state")).await;
+    assert_eq!(state["version"], 4);
+
+    let gone = door.delete().await;
+    assert_eq!(gone["run"]["status"], "succeeded", "{gone}");
+    let after = door.landform.request(Method::GET, DEPLOYMENT).send().await.unwrap();
+    assert_eq!(after.status(), StatusCode::NOT_FOUND);
+    let again = door.put(engine, json!({"text": "new life"})).await;
+    assert_eq!(again["run"]["status"], "succeeded", "{again}");
+    door.landform.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_walk_on_sqlite_with_the_cli_engine() {
+    walk(Memory::Sqlite, "cli", TEMPLATE).await;
+}
+
+#[tokio::test]
+async fn the_walk_on_postgres_with_the_cli_engine() {
+    walk(Memory::Postgres, "cli", TEMPLATE).await;
+}
+
+#[tokio::test]
+async fn the_walk_on_sqlite_with_the_native_engine() {
+    walk(Memory::Sqlite, "native", PLAIN).await;
+}
+
+#[tokio::test]
+async fn the_walk_on_postgres_with_the_native_engine() {
+    walk(Memory::Postgres, "native", PLAIN).await;
+}
+
+#[tokio::test]
+async fn the_choice_between_the_engines_is_made_and_explained() {
+    let door = Door::with_template(Memory::Sqlite, TEMPLATE).await;
+    let refused = door.put("native", json!({"text": "one"})).await;
+    assert_eq!(refused["run"]["problem"]["code"], "engine_unsupported", "{refused}");
+    let made = door.put("auto", json!({"text": "one"})).await;
+    assert_eq!((&made["run"]["status"], &made["run"]["engine"]), (&json!("succeeded"), &json!("cli")), "{made}");
+    let events = door.get(&format!("/v1/runs/{}/events", made["run"]["id"].as_str().unwrap())).await;
+    let chosen = events["events"].as_array().unwrap().iter().find_map(|e| e["body"].get("engine").cloned()).unwrap();
+    let reason = chosen["reasons"][0].as_str().unwrap();
+    assert!(reason.starts_with("main.tf:") && reason.contains("provisioner"), "{reason}");
+
+    door.landform.push_template("it", &[("main.tf", PLAIN)]).await.unwrap();
+    let changed = door.put("auto", json!({"text": "two"})).await;
+    assert_eq!(
+        (&changed["run"]["status"], &changed["run"]["engine"]),
+        (&json!("succeeded"), &json!("native")),
+        "{changed}"
+    );
+    assert_eq!(changed["outputs"]["text"]["value"], "two");
+}
+
+#[tokio::test]
+async fn a_run_that_changes_nothing_a_failing_one_and_the_next_one() {
+    let door = Door::with_template(Memory::Sqlite, TEMPLATE).await;
+    let made = door.put("cli", json!({"text": "one"})).await;
+    assert_eq!(made["run"]["status"], "succeeded", "{made}");
+    // A new version that says the same is a new desired state, and nothing has to be done for it.
+    let pushed = door.landform.push_template("it", &[("main.tf", TEMPLATE), ("more.tf", "# more")]).await.unwrap();
+    assert_eq!(pushed["version"], 2);
+    let unchanged = door.put("cli", json!({"text": "one"})).await;
+    assert_eq!(unchanged["run"]["status"], "unchanged", "{unchanged}");
+    assert_eq!(unchanged["outputs"]["text"]["value"], "one");
+
+    let failed = door.put("cli", json!({"text": "one", "command": "exit 3"})).await;
+    assert_eq!(failed["run"]["status"], "failed");
+    assert_eq!(failed["run"]["problem"]["code"], "apply_failed");
+    assert!(failed["run"]["problem"]["hint"].as_str().is_some_and(|hint| !hint.is_empty()));
+    let next = door.put("cli", json!({"text": "three"})).await;
+    assert_eq!(next["run"]["status"], "succeeded", "{next}");
+    assert_eq!(next["outputs"]["text"]["value"], "three");
+
+    let wrong = door.put("cli", json!({"unknown_variable_only": 1})).await;
+    assert_eq!(wrong["run"]["status"], "failed");
+    assert_eq!(wrong["run"]["problem"]["code"], "plan_failed");
+}
+
+#[tokio::test]
+async fn secrets_are_masked_kept_and_shown_only_on_demand() {
+    let door = Door::with_template(Memory::Sqlite, TEMPLATE).await;
+    let body = json!({"template": "it", "engine": "cli", "inputs": {"text": "a", "password": "hunter22"},
+        "sensitive": ["password"]});
+    let request = door.landform.request(Method::PUT, DEPLOYMENT).header("prefer", "wait=120").json(&body);
+    let made = answer(request).await.unwrap();
+    assert_eq!(made["outputs"]["password"]["value"], "(sensitive)");
+    let masked = door.get(&format!("{DEPLOYMENT}/outputs")).await;
+    assert_eq!(masked["password"]["value"], "(sensitive)");
+    let shown = door.get(&format!("{DEPLOYMENT}/outputs?show_sensitive=true")).await;
+    assert_eq!(shown["password"]["value"], "hunter22");
+    let deployment = door.get(DEPLOYMENT).await;
+    assert_eq!(deployment["inputs"], json!({"text": "a", "password": "(sensitive)"}));
+
+    let kept = door.put("cli", json!({"text": "b"})).await;
+    assert_eq!(kept["run"]["status"], "succeeded", "{kept}");
+    let shown = door.get(&format!("{DEPLOYMENT}/outputs?show_sensitive=true")).await;
+    assert_eq!(shown["password"]["value"], "hunter22", "an omitted sensitive input keeps its value");
+    let log = std::fs::read_to_string(door.data.path().join("serve.log")).unwrap();
+    assert!(!log.contains("hunter22"));
+}
+
+#[tokio::test]
+async fn a_plan_waits_for_approval_and_can_be_rejected() {
+    let door = Door::with_template(Memory::Sqlite, TEMPLATE).await;
+    let put = async |text: &str| {
+        let body = json!({"template": "it", "engine": "cli", "inputs": {"text": text}, "requires_approval": true});
+        let request = door.landform.request(Method::PUT, DEPLOYMENT).header("prefer", "wait=120").json(&body);
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::ACCEPTED, "a run that waits for a person is not waited for");
+        let accepted: Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+        assert_eq!(accepted["run"]["status"], "awaiting_approval", "{accepted}");
+        assert_eq!(accepted["run"]["plan"]["changes"][0]["address"], "terraform_data.it");
+        format!("/v1/runs/{}", accepted["run"]["id"].as_str().unwrap())
+    };
+    let first = put("one").await;
+    let rejected = door.landform.call("POST", &format!("{first}/reject"), Some(json!({"reason": "no"}))).await.unwrap();
+    assert_eq!((&rejected["status"], &rejected["rejected"]["reason"]), (&json!("rejected"), &json!("no")));
+    let again = door.landform.request(Method::POST, &format!("{first}/approve")).send().await.unwrap();
+    assert_eq!(again.status(), StatusCode::CONFLICT);
+
+    let second = put("two").await;
+    door.landform.call("POST", &format!("{second}/approve"), None).await.unwrap();
+    let stream = door.landform.request(Method::GET, &format!("{second}/events"));
+    let text = stream.header("accept", "text/event-stream").send().await.unwrap().text().await.unwrap();
+    assert!(text.trim_end().lines().rev().take(2).any(|line| line == "event: end"), "{text}");
+    assert_eq!(door.get(&second).await["status"], "succeeded");
+
+    // The stream goes on behind the event that was seen last.
+    let ids: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("id: ")).collect();
+    let resumed = door.landform.request(Method::GET, &format!("{second}/events"));
+    let resumed = resumed.header("accept", "text/event-stream").header("last-event-id", ids[ids.len() - 2]);
+    let resumed = resumed.send().await.unwrap().text().await.unwrap();
+    let rest: Vec<&str> = resumed.lines().filter_map(|line| line.strip_prefix("id: ")).collect();
+    assert_eq!(rest, ids[ids.len() - 1..]);
+}
+
+/// What is under way when the server is asked to stop comes to a safe point, and the next start goes on from there.
+#[tokio::test]
+async fn a_server_that_is_stopped_in_mid_apply_goes_on_later() {
+    let template = r#"
+resource "terraform_data" "first" {}
+resource "terraform_data" "slow" {
+  input = terraform_data.first.id
+  provisioner "local-exec" { command = "test -e ${path.cwd}/../../../../again || sleep 600" }
+}
+"#;
+    let door = Door::with_template(Memory::Sqlite, template).await;
+    let body = json!({"template": "it", "engine": "cli"});
+    let accepted = answer(door.landform.request(Method::PUT, DEPLOYMENT).json(&body)).await.unwrap();
+    let run = format!("/v1/runs/{}", accepted["run"]["id"].as_str().unwrap());
+    loop {
+        let events = door.get(&format!("{run}/events")).await.to_string();
+        if events.contains("terraform_data.slow") && events.contains("started") {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    std::fs::write(door.data.path().join("again"), "").unwrap();
+    let door = door.restart().await;
+    let ended = loop {
+        let now = door.get(&run).await;
+        if now["finished"] == true {
+            break now;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    };
+    assert_eq!(ended["status"], "succeeded", "{ended}");
+    assert_eq!(ended["attempt"], 2);
+}
+
+#[tokio::test]
+async fn a_missing_engine_is_named() {
+    let door = Door::open_with(Memory::Sqlite, "/nowhere/tofu".into()).await;
+    door.landform.call("PUT", "/v1/tenants/acme", None).await.unwrap();
+    door.landform.push_template("it", &[("main.tf", PLAIN)]).await.unwrap();
+    let failed = door.put("cli", json!({"text": "one"})).await;
+    assert_eq!(failed["run"]["problem"]["code"], "engine_missing", "{failed}");
+}
+
+#[tokio::test]
+async fn writes_are_conditional_and_idempotent() {
+    let door = Door::with_template(Memory::Sqlite, PLAIN).await;
+    let write = |text: &str, header: &'static str, value: &'static str| {
+        let body = json!({"template": "it", "engine": "cli", "inputs": {"text": text}});
+        door.landform.request(Method::PUT, DEPLOYMENT).header(header, value).json(&body)
+    };
+    let first = answer(write("one", "idempotency-key", "k1")).await.unwrap();
+    let again = answer(write("one", "idempotency-key", "k1")).await.unwrap();
+    assert_eq!(first["run"]["id"], again["run"]["id"]);
+    let other = write("other", "idempotency-key", "k1").send().await.unwrap();
+    assert_eq!(other.status(), StatusCode::UNPROCESSABLE_ENTITY);
+
+    let response = door.landform.request(Method::GET, DEPLOYMENT).send().await.unwrap();
+    assert_eq!(response.headers()["etag"], "\"1\"");
+    let second = write("two", "if-match", "\"1\"").send().await.unwrap();
+    assert_eq!(second.status(), StatusCode::ACCEPTED);
+    assert!(second.headers()["location"].to_str().unwrap().starts_with("/v1/runs/"));
+    let stale = write("three", "if-match", "\"1\"").send().await.unwrap();
+    assert_eq!(stale.status(), StatusCode::PRECONDITION_FAILED);
+}
