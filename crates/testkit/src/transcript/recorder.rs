@@ -57,7 +57,7 @@ impl Recorder {
             let package = package.join(parts::platform());
             std::fs::create_dir_all(&package)?;
             let proxy = package.join(format!("terraform-provider-{name}"));
-            programs::link(&programs::path("recording-proxy"), &proxy)?;
+            personal_copy(&programs::path("recording-proxy"), &proxy, &source.address)?;
             let config = ProxyConfig {
                 provider: source.address.clone(),
                 binary: source.binary.clone(),
@@ -88,4 +88,13 @@ impl Recorder {
         }
         Ok(Transcript { calls, schemas: self.schemas.clone() })
     }
+}
+
+/// A provider is known by the content of its binary, so each proxy gets a name at its end. A shell writes it: a file that
+/// this process had open for writing could not be started while another thread is starting something.
+fn personal_copy(from: &Path, to: &Path, name: &str) -> anyhow::Result<()> {
+    let script = "cat \"$1\" > \"$2\" && printf %s \"$3\" >> \"$2\" && chmod 755 \"$2\"";
+    let status = std::process::Command::new("sh").args(["-c", script, "sh"]).args([from, to]).arg(name).status()?;
+    anyhow::ensure!(status.success(), "{} could not be copied", from.display());
+    Ok(())
 }
