@@ -12,6 +12,10 @@ use super::show::{Schemas, source_of};
 use crate::state::TERRAFORM_VERSION;
 use crate::{Diagnostic, Severity, Workspace};
 
+/// What OpenTofu 1.12.6 tells a provider about its own version: the Terraform that it is compatible with, since providers
+/// make decisions by it.
+const VERSION_FOR_PROVIDERS: &str = "1.13.0";
+
 /// The providers of one plan or one apply. Each is started when it is first needed, configured once, and ended with the
 /// session: no configured process is ever used for anything else.
 pub struct Session<'a> {
@@ -87,7 +91,7 @@ impl<'a> Session<'a> {
             let Started { provider, schema } = self.started(address, config).await?;
             let value = bare(&config.provider_config(address, &schema.provider.block, Some(values))?);
             validate(&*provider, address, value.clone()).await?;
-            let call = Configure { terraform_version: TERRAFORM_VERSION.to_owned(), config: value };
+            let call = Configure { terraform_version: VERSION_FOR_PROVIDERS.to_owned(), config: value };
             let answer = provider.configure(call).await;
             let diagnostics = answer.map_err(|error| vec![unanswered(address, &error)])?;
             accept(address, diagnostics)?;
