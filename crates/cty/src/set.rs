@@ -93,8 +93,7 @@ fn write_quoted(text: &str, out: &mut String) {
             control if (control as u32) < 0x20 || control == '\u{7f}' => {
                 let _ = write!(out, "\\x{:02x}", control as u32);
             }
-            // Rust's own escaping knows which characters can be printed.
-            other if other.is_ascii() || other.escape_debug().count() == 1 => out.push(other),
+            other if other.is_ascii() || is_printable(other) => out.push(other),
             other if (other as u32) < 0x10000 => {
                 let _ = write!(out, "\\u{:04x}", other as u32);
             }
@@ -104,6 +103,13 @@ fn write_quoted(text: &str, out: &mut String) {
         }
     }
     out.push('"');
+}
+
+/// Rust's own escaping knows which characters can be printed. It also escapes combining ones, unless they follow another.
+fn is_printable(character: char) -> bool {
+    let mut text = String::from("a");
+    text.push(character);
+    text.escape_debug().count() == 2
 }
 
 #[cfg(test)]
@@ -124,6 +130,13 @@ mod tests {
         let object = |n: i64, s: &str| Value::object([("a", Value::number(n)), ("b", Value::from(s))]);
         let set = Value::set(Type::Dynamic, vec![object(9, "x"), object(10, "x"), object(9, "x")]);
         assert_eq!(format!("{set:?}"), r#"[{"a": 10, "b": "x"}, {"a": 9, "b": "x"}]"#);
+    }
+
+    #[test]
+    fn text_inside_is_ordered_as_go_quotes_it() {
+        let elements = ["\u{301}x", "b", "\u{200b}", "\t", "\"", "é"].map(|text| Value::tuple(vec![Value::from(text)]));
+        let set = Value::set(Type::Dynamic, elements.to_vec());
+        assert_eq!(format!("{set:?}"), r#"[["\""], ["\t"], ["\u{200b}"], ["b"], ["é"], ["\u{301}x"]]"#);
     }
 
     #[test]

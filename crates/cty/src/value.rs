@@ -24,6 +24,9 @@ pub struct Refinement {
     pub length_max: Option<u64>,
 }
 
+/// A longer list of unknown elements stays an unknown list: its length comes from outside and would be memory here.
+const MAX_KNOWN_LENGTH: u64 = 100_000;
+
 impl Refinement {
     pub fn not_null() -> Refinement {
         Refinement { nullable: Some(false), ..Refinement::default() }
@@ -65,12 +68,42 @@ impl Value {
         Value::new(ty.without_optional(), Data::Unknown(Box::default()))
     }
 
-    /// Nothing can be said about a value of dynamic type, so its refinement is dropped.
-    pub fn unknown_refined(ty: Type, refinement: Refinement) -> Value {
-        match ty {
-            Type::Dynamic => Value::unknown(ty),
-            _ => Value::new(ty.without_optional(), Data::Unknown(Box::new(refinement))),
+    /// An unknown value of which something is known. If that leaves only one possibility, the value is known after all;
+    /// a list of known length becomes a list of unknown elements. Nothing can be said about a value of dynamic type.
+    pub fn unknown_refined(ty: Type, mut refinement: Refinement) -> Value {
+        let ty = ty.without_optional();
+        refinement.length_min = refinement.length_min.filter(|min| *min > 0);
+        refinement.string_prefix = refinement.string_prefix.filter(|prefix| !prefix.is_empty());
+        let length = (refinement.length_max == Some(refinement.length_min.unwrap_or(0)))
+            .then_some(refinement.length_min.unwrap_or(0));
+        match (&ty, refinement.nullable) {
+            (Type::Dynamic, _) => return Value::unknown(ty),
+            (_, Some(true)) => return Value::null(ty),
+            (Type::Number, Some(false)) => {
+                if let (Some((min, true)), Some((max, true))) = (&refinement.number_min, &refinement.number_max)
+                    && min == max
+                {
+                    return Value::number(min.clone());
+                }
+            }
+            (Type::List(element), Some(false)) => {
+                if let Some(length @ 0..=MAX_KNOWN_LENGTH) = length {
+                    let elements = vec![Value::unknown((**element).clone()); length as usize];
+                    return Value::new(ty, Data::Sequence(elements));
+                }
+            }
+            (Type::Set(element), Some(false)) => {
+                if let Some(length @ 0..=1) = length {
+                    let elements = vec![Value::unknown((**element).clone()); length as usize];
+                    return Value::new(ty, Data::Sequence(elements));
+                }
+            }
+            (Type::Map(_), Some(false)) if length == Some(0) => {
+                return Value::new(ty, Data::Mapping(BTreeMap::new()));
+            }
+            _ => {}
         }
+        Value::new(ty, Data::Unknown(Box::new(refinement)))
     }
 
     pub fn unknown_not_null(ty: Type) -> Value {
@@ -238,5 +271,27 @@ impl std::fmt::Debug for Data {
             Data::Sequence(elements) => f.debug_list().entries(elements).finish(),
             Data::Mapping(elements) => f.debug_map().entries(elements).finish(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_well_enough_is_known() {
+        let refined = |ty: Type, refinement: Refinement| format!("{:?}", Value::unknown_refined(ty, refinement));
+        let length = |min, max| Refinement { length_min: Some(min), length_max: Some(max), ..Refinement::not_null() };
+        let strings = || Type::list(Type::String);
+        assert_eq!(refined(strings(), length(2, 2)), "[(unknown), (unknown)]");
+        assert_eq!(refined(strings(), length(0, 0)), "[]");
+        assert_eq!(refined(strings(), length(1, 2)), "(unknown)");
+        assert_eq!(refined(strings(), length(u64::MAX, u64::MAX)), "(unknown)");
+        assert_eq!(refined(strings(), Refinement { nullable: None, ..length(2, 2) }), "(unknown)");
+        assert_eq!(refined(Type::set(Type::String), length(1, 1)), "[(unknown)]");
+        assert_eq!(refined(Type::set(Type::String), length(2, 2)), "(unknown)");
+        let two = Some((Number::from(2), true));
+        let bounds = Refinement { number_min: two.clone(), number_max: two, ..Refinement::not_null() };
+        assert_eq!(refined(Type::Number, bounds), "2");
     }
 }
