@@ -1,8 +1,8 @@
 //! Provider processes: starting a provider's binary, speaking protocol 5 or 6 with it, and keeping spares.
 //!
 //! Promises: a binary that is no provider, hangs, or dies is a clear error in bounded time; a process has one
-//! configuration for its whole life and is never handed on; nothing outlives this process; a spare knows no
-//! environment of ours. The number of processes is bounded.
+//! configuration for its whole life and is never handed on; nothing outlives this process; a spare knows
+//! nothing of ours but a few variables that every program needs. The number of processes is bounded.
 //! Absent on purpose: what a plan is, and where binaries come from (see `registry`).
 
 mod binary;

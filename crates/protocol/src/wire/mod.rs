@@ -21,17 +21,14 @@ pub const MAGIC_COOKIE: (&str, &str) =
 /// Messages may be this large in either direction; the largest schemas known have several megabytes.
 pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
-#[rustfmt::skip]
 pub mod tfplugin {
     tonic::include_proto!("tfplugin");
 }
 
-#[rustfmt::skip]
 pub mod tfplugin5 {
     tonic::include_proto!("tfplugin5");
 }
 
-#[rustfmt::skip]
 pub mod tfplugin6 {
     tonic::include_proto!("tfplugin6");
 }
