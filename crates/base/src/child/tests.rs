@@ -98,6 +98,53 @@ async fn a_child_that_saves_its_state_gets_one_signal_of_several() {
 }
 
 #[tokio::test]
+async fn outlives_the_thread_that_asked_for_it() {
+    use tokio::io::AsyncWriteExt;
+    let runtime = tokio::runtime::Handle::current();
+    let mut spec = shell("read line; echo alive");
+    spec.stdin = Stream::Piped;
+    let asker = std::thread::spawn(move || runtime.block_on(spawn(spec)).unwrap());
+    let mut child = tokio::task::spawn_blocking(|| asker.join().unwrap()).await.unwrap();
+    child.take_stdin().unwrap().write_all(b"\n").await.unwrap();
+    assert_eq!(first_line(&mut child).await, "alive");
+}
+
+/// Tests nothing by itself: it is the process that dies in the test below.
+#[tokio::test]
+async fn a_parent_that_dies() {
+    let Some(folder) = std::env::var_os("LANDFORM_TEST_REGISTER") else { return };
+    let mut spec = shell("sleep 1000 & echo $!; wait");
+    spec.register = Some(folder.into());
+    let mut child = spawn(spec).await.unwrap();
+    let grandchild = first_line(&mut child).await;
+    std::fs::write(std::env::var_os("LANDFORM_TEST_ANSWER").unwrap(), format!("{} {grandchild}", child.id())).unwrap();
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test]
+async fn a_killed_parent_takes_its_child_along_and_the_sweep_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let (register, answer) = (folder.path().join("register"), folder.path().join("answer"));
+    let status = tokio::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child::tests::a_parent_that_dies"])
+        .env("LANDFORM_TEST_REGISTER", &register)
+        .env("LANDFORM_TEST_ANSWER", &answer)
+        .stdout(std::process::Stdio::null())
+        .status()
+        .await
+        .unwrap();
+    assert!(!status.success());
+    let answer = std::fs::read_to_string(answer).unwrap();
+    let (child, grandchild) = answer.split_once(' ').unwrap();
+    let (child, grandchild): (u32, u32) = (child.parse().unwrap(), grandchild.parse().unwrap());
+    gone(child).await;
+    assert!(Stat::read(grandchild).is_ok_and(|stat| stat.alive()), "the kernel does not care for grandchildren");
+    assert_eq!(sweep(&register, Duration::ZERO).await.unwrap(), [Swept { pid: child, outcome: Outcome::Killed }]);
+    gone(grandchild).await;
+}
+
+#[tokio::test]
 async fn is_registered_while_it_lives() {
     let folder = tempfile::tempdir().unwrap();
     let mut spec = shell("read line");
