@@ -1,11 +1,12 @@
 //! Accepting what somebody wants of a deployment: desired state, run and event in one transaction.
 
+use std::fmt;
+
 use landform_base::seal::fill_random;
 use landform_domain::run::{Command, Kind, Next, Status};
 use landform_domain::{
     Code, DeploymentId, DeploymentName, EngineChoice, EventBody, Inputs, Problem, RunId, TemplateName, TenantName,
 };
-use sha2::{Digest, Sha256};
 
 use crate::catalog::{resolve_template, unknown_tenant};
 use crate::db::{Tx, params};
@@ -31,13 +32,19 @@ pub struct DeploymentWrite {
     pub if_generation: Option<i64>,
 }
 
-/// Belongs to one principal and one route. The body is hashed, not kept.
-#[derive(Clone, Debug)]
+/// Belongs to one principal and one route. The body may hold secrets: a keyed hash of it is kept, and it is not printed.
+#[derive(Clone)]
 pub struct IdempotencyKey {
     pub principal: String,
     pub route: String,
     pub key: String,
     pub body: Vec<u8>,
+}
+
+impl fmt::Debug for IdempotencyKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IdempotencyKey({:?} of {:?} for {:?})", self.key, self.principal, self.route)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -82,7 +89,7 @@ impl Store {
     ) -> Result<Accepted, StoreError> {
         let tenant_key = self.tenant_key(&write.tenant).await?;
         let mut tx = self.db().begin().await?;
-        if let Some(run) = earlier_answer(&mut tx, key.as_ref()).await? {
+        if let Some(run) = earlier_answer(&mut tx, &tenant_key, key.as_ref()).await? {
             return Ok(Accepted { run, fresh: false });
         }
         let template_version = resolve_template(&mut tx, &write.template, write.template_version).await?;
@@ -118,7 +125,7 @@ impl Store {
     ) -> Result<Accepted, StoreError> {
         let tenant_key = self.tenant_key(tenant).await?;
         let mut tx = self.db().begin().await?;
-        if let Some(run) = earlier_answer(&mut tx, key.as_ref()).await? {
+        if let Some(run) = earlier_answer(&mut tx, &tenant_key, key.as_ref()).await? {
             return Ok(Accepted { run, fresh: false });
         }
         let locked = lock_by_name(&mut tx, tenant, name).await?.ok_or_else(|| unknown_deployment(tenant, name))?;
@@ -341,9 +348,13 @@ async fn supersede_older(tx: &mut Tx, locked: &Locked, by: RunId) -> Result<(), 
 }
 
 /// The run that this key got before. The row is taken first, so of two requests at the same moment one waits here.
-async fn earlier_answer(tx: &mut Tx, key: Option<&IdempotencyKey>) -> Result<Option<Run>, StoreError> {
+async fn earlier_answer(
+    tx: &mut Tx,
+    tenant_key: &TenantKey,
+    key: Option<&IdempotencyKey>,
+) -> Result<Option<Run>, StoreError> {
     let Some(key) = key else { return Ok(None) };
-    let body = Sha256::digest(&key.body).to_vec();
+    let body = tenant_key.hash_body(&key.body);
     let names = || params![key.principal.as_str(), key.route.as_str(), key.key.as_str()];
     let taken = tx
         .execute(
