@@ -190,7 +190,9 @@ impl Attempt<'_> {
     }
 
     async fn apply_approved(&self, workspace: Workspace, plan: &[u8]) -> Result<Done, StoreError> {
-        let planned_by = self.claim.engine_before.unwrap_or(EngineName::Cli);
+        let Some(planned_by) = self.claim.engine_before else {
+            return Ok(fail(broken("nobody knows which engine made the plan".to_owned())));
+        };
         match self.shop.engines.get(planned_by) {
             Ok(engine) => self.apply(engine, workspace, plan).await,
             Err(problem) => Ok(fail(problem)),

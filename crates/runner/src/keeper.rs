@@ -24,6 +24,11 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
+    /// `renewed` is a moment before the lease was last asked for.
+    pub(crate) fn aged(lease: Duration, renewed: Instant, stop: Stop) -> Clock {
+        Clock { lease, renewed: Mutex::new(renewed), stop, over: Stop::new() }
+    }
+
     /// Two thirds of the lease have passed without renewal: no further call is started.
     pub(crate) fn is_late(&self) -> bool {
         self.age() >= self.lease * 2 / 3
@@ -41,7 +46,7 @@ impl Clock {
 impl Keeper {
     /// `claimed` is a moment before the claim was asked for.
     pub(crate) fn start(store: Store, lease: Lease, claimed: Instant, stop: Stop) -> Keeper {
-        let clock = Arc::new(Clock { lease: store.lease(), renewed: Mutex::new(claimed), stop, over: Stop::new() });
+        let clock = Arc::new(Clock::aged(store.lease(), claimed, stop));
         let task = tokio::spawn(keep(store, lease, clock.clone()));
         Keeper { clock, task }
     }

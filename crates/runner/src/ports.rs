@@ -163,3 +163,86 @@ async fn pump(store: Store, lease: Lease, mut receiver: mpsc::Receiver<Value>, d
         let _ = store.report(&lease, &[EventBody::Dropped { count }]).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use landform_base::seal::MasterKey;
+    use landform_domain::template::Files;
+    use landform_domain::{EngineChoice, Inputs};
+    use landform_engine::{IntentAction, Stop};
+    use landform_store::{DeploymentWrite, Location, Options, WorkerId};
+
+    use super::*;
+
+    async fn claimed(folder: &std::path::Path) -> (Store, Lease) {
+        let options = Options::new(Location::Sqlite(folder.to_owned()), MasterKey::generate().unwrap());
+        let store = Store::open(options).await.unwrap().store;
+        store.put_tenant(&"acme".parse().unwrap()).await.unwrap();
+        let files = Files::new([("main.tf".to_string(), Vec::new())]).unwrap();
+        store.push_template(&"net".parse().unwrap(), &files).await.unwrap();
+        let write = DeploymentWrite {
+            tenant: "acme".parse().unwrap(),
+            name: "site".parse().unwrap(),
+            template: "net".parse().unwrap(),
+            template_version: None,
+            inputs: Inputs::default(),
+            engine: EngineChoice::Auto,
+            requires_approval: false,
+            if_generation: None,
+        };
+        store.put_deployment(write, None).await.unwrap();
+        let lease = store.claim(&WorkerId::new("w")).await.unwrap().unwrap().lease;
+        (store, lease)
+    }
+
+    fn intent() -> Intent {
+        Intent {
+            address: "thing.a".into(),
+            deposed: None,
+            action: IntentAction::Create,
+            type_name: "thing".into(),
+            provider: "p".into(),
+            planned: None,
+            private: Vec::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_late_lease_begins_nothing_but_still_tells_what_happened() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, lease) = claimed(folder.path()).await;
+        let journal = |age: Duration| FencedJournal {
+            store: store.clone(),
+            lease: lease.clone(),
+            clock: Arc::new(Clock::aged(store.lease(), Instant::now().checked_sub(age).unwrap(), Stop::new())),
+        };
+        let in_time = journal(Duration::ZERO);
+        let late = journal(store.lease() * 2 / 3);
+        let id = in_time.intend(vec![intent()]).await.unwrap()[0];
+        assert_eq!(late.intend(vec![intent()]).await.unwrap_err(), Refused::LeaseLost);
+        late.settle(id, Settlement::Untouched).await.unwrap();
+        store.void_leases(&WorkerId::new("w")).await.unwrap();
+        assert_eq!(in_time.intend(vec![intent()]).await.unwrap_err(), Refused::Fenced);
+        assert_eq!(in_time.settle(id, Settlement::Gone).await.unwrap_err(), Refused::Fenced);
+    }
+
+    #[tokio::test]
+    async fn reports_never_wait_and_are_counted_when_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, lease) = claimed(folder.path()).await;
+        let run = lease.run;
+        let secret = landform_base::secret::SecretString::from("hunter22");
+        let reports = Reports::start(store.clone(), lease, Redactor::new([&secret]));
+        // One task runs at a time here, so nothing is taken out of the queue meanwhile.
+        for n in 0..QUEUE + 7 {
+            reports.report(ProgressEvent::Note { text: format!("hunter22 {n}") });
+        }
+        reports.flush().await;
+        let events = store.events(run, 0, 10_000).await.unwrap();
+        assert_eq!(events.last().unwrap().body, EventBody::Dropped { count: 7 });
+        let first = serde_json::json!({"note": {"text": "(redacted) 0"}});
+        assert_eq!(events[2].body, EventBody::Progress(first));
+    }
+}

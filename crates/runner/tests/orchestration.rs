@@ -9,7 +9,7 @@ use std::time::Duration;
 use engine::{Steps, TestEngine, World};
 use landform_base::seal::MasterKey;
 use landform_domain::recovery::Answer;
-use landform_domain::run::{Kind, Status};
+use landform_domain::run::{Kind, Next, Status};
 use landform_domain::template::Files;
 use landform_domain::{Code, EngineChoice, EngineName, EventBody, Input, Inputs, RunId};
 use landform_engine::{EngineKind, SourceRange, Unsupported};
@@ -27,9 +27,14 @@ struct House {
 
 impl House {
     async fn new() -> House {
+        House::with_lease(Duration::from_secs(30)).await
+    }
+
+    async fn with_lease(lease: Duration) -> House {
         let folder = tempfile::tempdir().unwrap();
         let location = Location::Sqlite(folder.path().join("store"));
-        let options = Options::new(location, MasterKey::generate().unwrap());
+        let mut options = Options::new(location, MasterKey::generate().unwrap());
+        options.lease = lease;
         let store = Store::open(options).await.unwrap().store;
         store.put_tenant(&"acme".parse().unwrap()).await.unwrap();
         let files = Files::new([("main.tf".to_string(), b"x".to_vec())]).unwrap();
@@ -100,6 +105,10 @@ impl House {
     async fn succeeds(&self, run: RunId) {
         let run = self.rests(run).await;
         assert!(run.status.is_success(), "{:?}", run.status);
+    }
+
+    fn stand_still_at(&self, step: usize) {
+        *self.steps.stand_still_at.lock().unwrap() = Some(step);
     }
 
     fn exist(&self) -> Vec<String> {
@@ -213,21 +222,59 @@ async fn an_approved_plan_is_applied_and_a_stale_one_refused() {
     worker.drain(Duration::from_secs(600)).await;
 }
 
+/// The steps of an apply are: plan, planned, apply, then creating, created and settled for each object.
+const SECOND_CREATE: usize = 6;
+
+/// A worker hears from the store six times in this time.
+const SHORT: Duration = Duration::from_secs(12);
+
 #[tokio::test]
-async fn a_cancelled_apply_stops_and_a_drained_one_is_continued() {
-    let house = House::new().await;
-    // Stands still before the second object is made.
-    *house.steps.stand_still_at.lock().unwrap() = Some(4);
+async fn a_cancelled_apply_stops_at_the_next_safe_point() {
+    let house = House::with_lease(SHORT).await;
+    house.stand_still_at(SECOND_CREATE);
     let worker = house.worker().await;
     let run = house.put(&[("count", json!(3))]).await;
     house.steps.standing.notified().await;
-    worker.abandon().await;
-    *house.steps.stand_still_at.lock().unwrap() = None;
-    house.store.cancel(run, "eve").await.unwrap();
+    assert_eq!(house.store.cancel(run, "eve").await.unwrap().status.word(), "applying");
+    assert_eq!(house.rests(run).await.status, Status::Cancelled);
+    assert_eq!(house.exist(), things(2), "the object under way was finished, the third never begun");
+    house.succeeds(house.put(&[("count", json!(3))]).await).await;
+    assert_eq!(house.exist(), things(3));
+    worker.drain(Duration::from_secs(600)).await;
+}
+
+#[tokio::test]
+async fn a_drained_worker_leaves_the_rest_to_the_next() {
+    let house = House::new().await;
+    house.stand_still_at(SECOND_CREATE);
     let worker = house.worker().await;
-    let run = house.rests(run).await;
-    assert!(matches!(run.status, Status::Cancelled | Status::NeedsRecovery { .. }), "{:?}", run.status);
+    let run = house.put(&[("count", json!(3))]).await;
+    house.steps.standing.notified().await;
     worker.drain(Duration::ZERO).await;
+    assert_eq!(house.store.run(run).await.unwrap().status, Status::Queued(Next::Plan));
+    assert_eq!(house.exist(), things(2));
+    let worker = house.worker().await;
+    house.succeeds(run).await;
+    assert_eq!(house.exist(), things(3));
+    worker.drain(Duration::from_secs(600)).await;
+}
+
+/// Somebody else takes the deployment while an attempt is in the middle of a call: it is dropped, writes nothing more,
+/// and what it had asked for is in doubt.
+#[tokio::test]
+async fn an_attempt_that_is_fenced_is_dropped() {
+    let house = House::with_lease(SHORT).await;
+    house.stand_still_at(SECOND_CREATE);
+    let worker = house.worker().await;
+    let run = house.put(&[("count", json!(3))]).await;
+    house.steps.standing.notified().await;
+    house.store.void_leases(worker.id()).await.unwrap();
+    let now = house.rests(run).await;
+    let Status::NeedsRecovery { doubts } = &now.status else { panic!("{:?}", now.status) };
+    assert_eq!(doubts.iter().map(|doubt| doubt.address.as_str()).collect::<Vec<_>>(), ["thing.a1"]);
+    assert_eq!(now.attempts, 2);
+    assert_eq!(house.exist(), things(1));
+    worker.drain(Duration::from_secs(600)).await;
 }
 
 /// Kills the worker at each step of creating three objects, with both kinds of engine, and looks at the world.
@@ -235,7 +282,7 @@ async fn dies_everywhere(choice: EngineChoice) {
     let mut at = 0;
     loop {
         let house = House::new().await;
-        *house.steps.stand_still_at.lock().unwrap() = Some(at);
+        house.stand_still_at(at);
         let worker = house.worker().await;
         let mut wish = house.wish(&[("count", json!(3))]);
         wish.engine = choice;

@@ -46,15 +46,26 @@ pub struct Steps {
 
 impl Steps {
     async fn step(&self, name: &'static str) {
-        let number = {
-            let mut names = self.names.lock().unwrap();
-            names.push(name);
-            names.len() - 1
-        };
-        if *self.stand_still_at.lock().unwrap() == Some(number) {
-            self.standing.notify_one();
+        if self.stands_still(name) {
             std::future::pending::<()>().await;
         }
+    }
+
+    /// A long call of a provider: it stands still until it is asked to stop.
+    async fn call(&self, name: &'static str, stop: &Stop) {
+        if self.stands_still(name) {
+            stop.cancelled().await;
+        }
+    }
+
+    fn stands_still(&self, name: &'static str) -> bool {
+        let mut names = self.names.lock().unwrap();
+        names.push(name);
+        let here = *self.stand_still_at.lock().unwrap() == Some(names.len() - 1);
+        if here {
+            self.standing.notify_one();
+        }
+        here
     }
 }
 
@@ -234,7 +245,7 @@ impl TestEngine {
                 return Ok(());
             }
             let intent = journal.intend(vec![intent(address, IntentAction::Create)]).await?[0];
-            self.steps.step("creating").await;
+            self.steps.call("creating", stop).await;
             if workspace.variables.get("fails").is_some_and(|input| input.value == address.as_str()) {
                 journal.settle(intent, Settlement::Untouched).await?;
                 diagnostics.push(Diagnostic::error("Denied", format!("{address} cannot be made")));
