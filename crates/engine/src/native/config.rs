@@ -109,11 +109,14 @@ impl Config {
         self.sources.version_of(source)
     }
 
-    pub fn variables_json(&self) -> BTreeMap<String, serde_json::Value> {
+    /// The variables as they were given, before any conversion; defaults for the rest.
+    pub fn variables_json(&self, workspace: &Workspace) -> BTreeMap<String, serde_json::Value> {
         let shown = self.variables.iter().filter(|(_, value)| !value.contains_mark(Mark::Ephemeral));
-        shown
-            .filter_map(|(name, value)| Some((name.clone(), super::object::bare(value).to_plain_json().ok()?)))
-            .collect()
+        let json = |name: &String, value: &Value| match workspace.variables.get(name) {
+            Some(given) => Some(given.value.clone()),
+            None => super::object::bare(value).to_plain_json().ok(),
+        };
+        shown.filter_map(|(name, value)| Some((name.clone(), json(name, value)?))).collect()
     }
 
     /// The addresses of the providers that have a block in the configuration and something to do.
@@ -448,7 +451,10 @@ pub fn collect(
     let mut variables = BTreeMap::new();
     for (name, source) in &given {
         let variable = &module.variables[name];
-        let value = super::object::bare(&variable_value(variable, Some(source)).map_err(failed)?);
+        // What was given is handed on as it is; the engine converts it, and a plan shows it as it was.
+        let typed = variable.typed && !variable.ty.is_primitive();
+        let unconverted = landform_lang::Variable { ty: Type::Dynamic, typed, ..variable.clone() };
+        let value = super::object::bare(&variable_value(&unconverted, Some(source)).map_err(failed)?);
         let value = value.to_plain_json().map_err(|error| {
             EngineError::Diagnostics(vec![Diagnostic::error("Invalid value for input variable", error.to_string())])
         })?;

@@ -138,7 +138,7 @@ impl Engine for Native {
             effective: !changes.is_empty() || outputs_change || drifted,
             changes,
             outputs_change,
-            json: show::plan(&content, &config.variables_json(), &session.schemas()),
+            json: show::plan(&content, &config.variables_json(workspace), &session.schemas()),
             warnings: config.warnings(),
         })
     }

@@ -93,6 +93,9 @@ impl<'a> Planner<'a> {
             }
         };
         let mut world = self.world.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if self.mode != Mode::Destroy {
+            known_outputs(&mut world.refreshed, &outputs)?;
+        }
         world.changes.sort_by(|a, b| a.address.cmp(&b.address));
         world.drift.sort_by(|a, b| a.address.cmp(&b.address));
         Ok((world, outputs))
@@ -339,6 +342,20 @@ impl<'a> Planner<'a> {
         self.world().refreshed.put(address, provider, instance);
         Ok(())
     }
+}
+
+/// Outputs that are known already are part of the refreshed state, as in OpenTofu.
+fn known_outputs(state: &mut State, outputs: &BTreeMap<String, PlannedOutput>) -> Result<(), EngineError> {
+    for (name, output) in outputs.iter().filter(|(_, output)| !output.removed && output.after.is_wholly_known()) {
+        let stored = encode::output(&output.after, output.sensitive);
+        match stored
+            .map_err(|detail| EngineError::Diagnostics(vec![Diagnostic::error("Cannot save output", detail)]))?
+        {
+            Some(stored) => drop(state.outputs.insert(name.clone(), stored)),
+            None => drop(state.outputs.remove(name)),
+        }
+    }
+    Ok(())
 }
 
 fn fail(found: Vec<Diagnostic>) -> Result<(), EngineError> {

@@ -29,8 +29,6 @@ pub fn plan(content: &Content, variables: &BTreeMap<String, Json>, schemas: &Sch
         "format_version": "1.2",
         "terraform_version": TERRAFORM_VERSION,
         "planned_values": planned_values(content, &changes, schemas),
-        "resource_changes": changes.iter().map(|change| resource_change(change)).collect::<Vec<_>>(),
-        "output_changes": content.outputs.iter().map(|(name, output)| (name.clone(), output_change(output))).collect::<Map<_, _>>(),
         "timestamp": content.timestamp,
         "errored": false,
     });
@@ -39,6 +37,11 @@ pub fn plan(content: &Content, variables: &BTreeMap<String, Json>, schemas: &Sch
             json[name] = value;
         }
     };
+    let resources: Vec<Json> = changes.iter().map(|change| resource_change(change)).collect();
+    put("resource_changes", Json::Array(resources.clone()), !resources.is_empty());
+    let outputs: Map<_, _> =
+        content.outputs.iter().map(|(name, output)| (name.clone(), output_change(output))).collect();
+    put("output_changes", Json::Object(outputs.clone()), !outputs.is_empty());
     let shown = |value: &Json| json!({ "value": value });
     let variables: Map<_, _> = variables.iter().map(|(name, value)| (name.clone(), shown(value))).collect();
     put("variables", Json::Object(variables.clone()), !variables.is_empty());
@@ -92,8 +95,7 @@ fn resource_change(planned: &Planned) -> Json {
     let mut change = Map::new();
     change.insert("actions".into(), actions(planned.action));
     change.insert("before".into(), plain(&planned.before));
-    let after_known = known(&planned.after);
-    change.insert("after".into(), after_known.unwrap_or(Json::Null));
+    change.insert("after".into(), known(&planned.after).unwrap_or(Json::Null));
     let all_known = planned.after.is_wholly_known();
     change.insert("after_unknown".into(), if all_known { json!({}) } else { unknown_places(&planned.after) });
     change.insert("before_sensitive".into(), sensitive_places(&planned.before));
@@ -113,14 +115,17 @@ fn resource_change(planned: &Planned) -> Json {
 
 fn output_change(output: &PlannedOutput) -> Json {
     let all_known = output.after.is_wholly_known();
-    json!({
+    let mut change = json!({
         "actions": actions(output.action()),
         "before": plain(&output.before),
-        "after": known(&output.after).unwrap_or(Json::Null),
         "after_unknown": if all_known { json!(false) } else { unknown_places(&output.after) },
         "before_sensitive": output.sensitive || output.was_sensitive,
         "after_sensitive": output.sensitive || output.was_sensitive,
-    })
+    });
+    if let Some(after) = known(&output.after) {
+        change["after"] = after;
+    }
+    change
 }
 
 fn planned_values(content: &Content, changes: &[&Planned], schemas: &Schemas) -> Json {
