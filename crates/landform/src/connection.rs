@@ -7,12 +7,13 @@ use landform_base::secret::SecretString;
 use crate::failure::Failure;
 
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:7040";
+const DEFAULT_SERVER: &str = "http://127.0.0.1:7040";
 
 /// Which server is spoken to, and as whom.
 #[derive(Args, Debug)]
 pub struct Connection {
     /// The server's address
-    #[arg(long, global = true, env = "LANDFORM_SERVER", default_value = "http://127.0.0.1:7040", value_name = "URL")]
+    #[arg(long, global = true, env = "LANDFORM_SERVER", default_value = DEFAULT_SERVER, value_name = "URL")]
     server: String,
     /// The token to speak with; otherwise the admin token in the data folder is used
     #[arg(long, global = true, env = "LANDFORM_TOKEN", hide_env_values = true)]

@@ -2,6 +2,7 @@ use axum::extract::State;
 use axum::{Extension, Json};
 use landform_api::{Recovery, Reject, Run, RunList};
 use landform_domain::Code;
+use landform_domain::run::Status;
 use landform_store::{Principal, RunFilter};
 use serde::Deserialize;
 
@@ -28,6 +29,14 @@ fn given<T: std::str::FromStr<Err = landform_domain::Problem>>(text: Option<Stri
     Ok(text.filter(|text| !text.is_empty()).map(|text| text.parse::<T>()).transpose()?)
 }
 
+fn status(text: Option<String>) -> Result<Option<String>, Refusal> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+    if Status::WORDS.contains(&text.as_str()) {
+        return Ok(Some(text));
+    }
+    Err(Refusal::new(Code::RequestInvalid, format!("there is no such status; there are {}", Status::WORDS.join(", "))))
+}
+
 pub(crate) async fn list(
     State(server): State<Server>,
     Asked(query): Asked<RunsQuery>,
@@ -35,7 +44,7 @@ pub(crate) async fn list(
     let filter = RunFilter {
         tenant: given(query.tenant)?,
         deployment: given(query.deployment)?,
-        status: query.status.filter(|status| !status.is_empty()),
+        status: status(query.status)?,
         before: given(query.before)?,
         limit: query.limit,
     };

@@ -126,6 +126,22 @@ pub struct PlannedChange {
 }
 
 impl Status {
+    /// What [`Status::word`] can say.
+    pub const WORDS: [&str; 12] = [
+        "queued",
+        "planning",
+        "awaiting_approval",
+        "applying",
+        "needs_recovery",
+        "succeeded",
+        "unchanged",
+        "failed",
+        "cancelled",
+        "rejected",
+        "expired",
+        "superseded",
+    ];
+
     pub fn word(&self) -> &'static str {
         match self {
             Status::Queued(_) => "queued",

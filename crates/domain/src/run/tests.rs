@@ -263,3 +263,22 @@ fn a_status_survives_json() {
         assert_eq!(serde_json::from_str::<Status>(&text).unwrap(), status, "{text}");
     }
 }
+
+#[test]
+fn the_list_of_words_is_complete() {
+    let all = [
+        Status::Queued(Next::Plan),
+        Status::Planning,
+        Status::AwaitingApproval { plan: PlanSummary::default(), expires_at: 0 },
+        Status::Applying(Phase::Running),
+        Status::NeedsRecovery { doubts: Vec::new() },
+        Status::Succeeded,
+        Status::Unchanged,
+        Status::Failed(Problem::new(Code::Internal, "")),
+        Status::Cancelled,
+        Status::Rejected { by: String::new(), reason: String::new() },
+        Status::Expired,
+        Status::Superseded { by: id(2) },
+    ];
+    assert_eq!(all.map(|status| status.word()), Status::WORDS);
+}

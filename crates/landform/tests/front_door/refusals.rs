@@ -54,6 +54,7 @@ async fn whatever_is_wrong_is_said_with_a_code_and_a_hint() {
     refused(recover, S::NOT_FOUND, "run_unknown").await;
     refused(ask(Method::POST, &format!("{run}/recover")), S::BAD_REQUEST, "request_invalid").await;
     refused(ask(Method::GET, &format!("{run}/events")), S::NOT_FOUND, "run_unknown").await;
+    refused(ask(Method::GET, "/v1/runs?status=happy"), S::BAD_REQUEST, "request_invalid").await;
     refused(ask(Method::GET, "/v1/runs?colour=red"), S::BAD_REQUEST, "request_invalid").await;
 
     // Deployments.
