@@ -4,6 +4,7 @@
 //! each content of a template folder. The CLI has no journal and persists its state rarely, so all intents of a plan
 //! are written in one go before it starts, and stay open until the caller has the whole state.
 
+mod cleaner;
 mod folder;
 mod messages;
 mod planned;
@@ -16,14 +17,13 @@ mod statefile;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use landform_base::redact::Redactor;
-use landform_base::secret::SecretString;
 use sha2::{Digest, Sha256};
 
 use crate::{
     Applied, ApplyRequest, Diagnostic, Engine, EngineError, EngineKind, IntentId, Journal, Mode, Plan, PlanRequest,
     Progress, ProgressEvent, Settlement, Severity, Stage, Stop, Unsupported, Workspace,
 };
+use cleaner::Cleaner;
 use folder::Folder;
 use messages::Heard;
 use prepare::{Prepared, PreparedFolders};
@@ -292,59 +292,6 @@ impl Invocation {
             folder: self.folder.clone(),
             scratch: self.scratch.clone(),
             environment: self.environment.clone(),
-        }
-    }
-}
-
-/// Takes secrets, and the scratch folder's own path, out of what people will read.
-struct Cleaner {
-    redactor: Redactor,
-    scratch: String,
-}
-
-impl Cleaner {
-    fn new(workspace: &Workspace, more: &[String]) -> Cleaner {
-        let mut secrets = more.to_vec();
-        for variable in workspace.variables.values().filter(|v| v.sensitive) {
-            planned::strings(&variable.value, &mut secrets);
-        }
-        let secrets: Vec<SecretString> = secrets.into_iter().map(SecretString::from).collect();
-        Cleaner { redactor: Redactor::new(&secrets), scratch: format!("{}/", workspace.scratch.display()) }
-    }
-
-    fn text(&self, text: &str) -> String {
-        self.redactor.redact(text).replace(&self.scratch, "")
-    }
-
-    fn diagnostic(&self, diagnostic: Diagnostic) -> Diagnostic {
-        Diagnostic {
-            summary: self.text(&diagnostic.summary),
-            detail: self.text(&diagnostic.detail),
-            address: diagnostic.address.as_deref().map(|address| self.text(address)),
-            ..diagnostic
-        }
-    }
-
-    fn diagnostics(&self, diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
-        diagnostics.into_iter().map(|d| self.diagnostic(d)).collect()
-    }
-
-    fn event(&self, event: ProgressEvent) -> ProgressEvent {
-        match event {
-            ProgressEvent::Note { text } => ProgressEvent::Note { text: self.text(&text) },
-            ProgressEvent::Diagnostic { diagnostic } => {
-                ProgressEvent::Diagnostic { diagnostic: self.diagnostic(diagnostic) }
-            }
-            ProgressEvent::Object { address, action, stage, millis } => {
-                ProgressEvent::Object { address: self.text(&address), action, stage, millis }
-            }
-        }
-    }
-
-    fn error(&self, error: EngineError) -> EngineError {
-        match error {
-            EngineError::Diagnostics(diagnostics) => EngineError::Diagnostics(self.diagnostics(diagnostics)),
-            other => other,
         }
     }
 }
