@@ -8,6 +8,7 @@
 
 mod body;
 mod budget;
+mod defaults;
 mod diagnostics;
 mod eval;
 mod functions;

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 
 use landform_cty::{Type, Value};
 
+use crate::defaults::Defaults;
 use crate::{Body, Expr, Reference, SourceRange};
 
 /// One folder of configuration.
@@ -31,6 +32,8 @@ pub struct Variable {
     /// Whether a type was written: text from the command line is read as an expression unless the type is primitive
     /// or missing.
     pub typed: bool,
+    /// The defaults of optional attributes inside the type.
+    pub(crate) defaults: Defaults,
     pub default: Option<Value>,
     pub description: String,
     pub sensitive: bool,

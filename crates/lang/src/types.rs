@@ -1,12 +1,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hcl_edit::expr::{Expression, ObjectKey};
-use landform_cty::Type;
+use landform_cty::{Type, Value};
 
-use crate::{Diagnostic, Expr};
+use crate::defaults::Defaults;
+use crate::{Budget, Diagnostic, Diagnostics, Expr, NoReferences, evaluate};
 
-/// Reads a type constraint: `list(object({ a = string, b = optional(number) }))`.
-pub(crate) fn parse_type(expr: &Expr) -> Result<Type, Diagnostic> {
+/// Reads a type constraint: `list(object({ a = string, b = optional(number, 5) }))`.
+pub(crate) fn parse_type(expr: &Expr) -> Result<(Type, Defaults), Diagnostics> {
     Reader { expr }.read(&expr.node)
 }
 
@@ -14,14 +15,17 @@ struct Reader<'a> {
     expr: &'a Expr,
 }
 
+type Read = Result<(Type, Defaults), Diagnostics>;
+
 impl Reader<'_> {
-    fn read(&self, node: &Expression) -> Result<Type, Diagnostic> {
+    fn read(&self, node: &Expression) -> Read {
+        let plain = |ty: Type| Ok((ty, Defaults::default()));
         match node {
             Expression::Variable(name) => match name.as_str() {
-                "string" => Ok(Type::String),
-                "number" => Ok(Type::Number),
-                "bool" => Ok(Type::Bool),
-                "any" => Ok(Type::Dynamic),
+                "string" => plain(Type::String),
+                "number" => plain(Type::Number),
+                "bool" => plain(Type::Bool),
+                "any" => plain(Type::Dynamic),
                 "list" | "set" | "map" => Err(self.unsupported(node, &format!("the old type {:?}", name.as_str()))),
                 "object" | "tuple" => {
                     Err(self.invalid(node, format!("The {} type constructor requires an argument.", name.as_str())))
@@ -32,12 +36,10 @@ impl Reader<'_> {
                 let arguments: Vec<&Expression> = call.args.iter().collect();
                 let name = call.name.name.as_str();
                 match (name, arguments.as_slice()) {
-                    ("list", [element]) => Ok(Type::list(self.read(element)?)),
-                    ("set", [element]) => Ok(Type::set(self.read(element)?)),
-                    ("map", [element]) => Ok(Type::map(self.read(element)?)),
-                    ("tuple", [Expression::Array(elements)]) => {
-                        Ok(Type::Tuple(elements.iter().map(|element| self.read(element)).collect::<Result<_, _>>()?))
-                    }
+                    ("list", [element]) => self.read_collection(element, Type::list),
+                    ("set", [element]) => self.read_collection(element, Type::set),
+                    ("map", [element]) => self.read_collection(element, Type::map),
+                    ("tuple", [Expression::Array(elements)]) => self.read_tuple(elements),
                     ("object", [Expression::Object(attributes)]) => self.read_object(attributes),
                     ("optional", _) => Err(self.invalid(
                         node,
@@ -60,9 +62,22 @@ impl Reader<'_> {
         }
     }
 
-    fn read_object(&self, object: &hcl_edit::expr::Object) -> Result<Type, Diagnostic> {
+    fn read_collection(&self, element: &Expression, wrap: fn(Type) -> Type) -> Read {
+        let (element, defaults) = self.read(element)?;
+        Ok((wrap(element), Defaults::of_elements(defaults)))
+    }
+
+    fn read_tuple(&self, elements: &hcl_edit::expr::Array) -> Read {
+        let read = elements.iter().map(|element| self.read(element)).collect::<Result<Vec<_>, _>>()?;
+        let (types, defaults) = read.into_iter().unzip();
+        Ok((Type::Tuple(types), Defaults::of_tuple(defaults)))
+    }
+
+    fn read_object(&self, object: &hcl_edit::expr::Object) -> Read {
         let mut attributes = BTreeMap::new();
         let mut optional = BTreeSet::new();
+        let mut values = BTreeMap::new();
+        let mut inner = BTreeMap::new();
         for (key, value) in object {
             let name = match key {
                 ObjectKey::Ident(name) => name.as_str().to_owned(),
@@ -72,13 +87,14 @@ impl Reader<'_> {
                 }
             };
             let mut wanted = value.expr();
+            let mut default = None;
             if let Expression::FuncCall(call) = wanted
                 && call.name.name.as_str() == "optional"
             {
                 let arguments: Vec<&Expression> = call.args.iter().collect();
-                wanted = match arguments.as_slice() {
-                    [ty] => ty,
-                    [_, _] => return Err(self.unsupported(wanted, "optional() with a default value")),
+                (wanted, default) = match arguments.as_slice() {
+                    [ty] => (*ty, None),
+                    [ty, default] => (*ty, Some(*default)),
                     _ => {
                         let detail = "Optional attribute modifier requires the attribute type as its argument.";
                         return Err(self.invalid(wanted, detail.into()));
@@ -86,17 +102,31 @@ impl Reader<'_> {
                 };
                 optional.insert(name.clone());
             }
-            attributes.insert(name, self.read(wanted)?);
+            let (ty, defaults) = self.read(wanted)?;
+            if let Some(default) = default {
+                values.insert(name.clone(), self.read_default(default, &ty)?);
+            }
+            inner.insert(name.clone(), defaults);
+            attributes.insert(name, ty);
         }
-        Ok(Type::Object { attributes, optional })
+        Ok((Type::Object { attributes, optional }, Defaults::of_object(values, inner)))
     }
 
-    fn invalid(&self, node: &Expression, detail: String) -> Diagnostic {
-        Diagnostic::new("Invalid type specification", detail).at(self.range(node))
+    fn read_default(&self, node: &Expression, ty: &Type) -> Result<Value, Diagnostics> {
+        let expr = Expr { node: node.clone(), source: self.expr.source.clone() };
+        let value = evaluate(&expr, &NoReferences, &mut Budget::default())?;
+        value.convert(ty).map_err(|error| {
+            let detail = format!("This default value is not compatible with the attribute's type constraint: {error}.");
+            Diagnostic::new("Invalid default value for optional attribute", detail).at(expr.range()).into()
+        })
     }
 
-    fn unsupported(&self, node: &Expression, construct: &str) -> Diagnostic {
-        Diagnostic::unsupported(construct).at(self.range(node))
+    fn invalid(&self, node: &Expression, detail: String) -> Diagnostics {
+        Diagnostic::new("Invalid type specification", detail).at(self.range(node)).into()
+    }
+
+    fn unsupported(&self, node: &Expression, construct: &str) -> Diagnostics {
+        Diagnostic::unsupported(construct).at(self.range(node)).into()
     }
 
     fn range(&self, node: &Expression) -> crate::SourceRange {

@@ -135,7 +135,7 @@ pub fn variable_value(variable: &Variable, given: Option<&InputSource>) -> Resul
         );
         return Err(Diagnostic::new("No value for required variable", detail).at(variable.range.clone()).into());
     };
-    let mut value = value.convert(&variable.ty).map_err(|error| {
+    let mut value = variable.defaults.apply(&value).convert(&variable.ty).map_err(|error| {
         let detail = format!("The given value is not suitable for var.{name} declared at {}: {error}.", variable.range);
         Diagnostic::new("Invalid value for input variable", detail).at(variable.range.clone())
     })?;

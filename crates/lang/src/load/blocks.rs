@@ -3,6 +3,7 @@ use hcl_edit::structure::{Attribute, Block, Structure};
 use landform_cty::{Type, Value};
 
 use super::Loader;
+use crate::defaults::Defaults;
 use crate::types::parse_type;
 use crate::{
     Body, Budget, Diagnostic, Expr, Ignored, Local, NoReferences, Output, ProviderConfig, Reference, RequiredProvider,
@@ -124,6 +125,7 @@ impl Loader {
             name: name.to_owned(),
             ty: Type::Dynamic,
             typed: false,
+            defaults: Defaults::default(),
             default: None,
             description: String::new(),
             sensitive: false,
@@ -139,8 +141,10 @@ impl Loader {
                     let value = body.expr(&attribute.value);
                     match attribute.key.as_str() {
                         "type" => match parse_type(&value) {
-                            Ok(ty) => (variable.ty, variable.typed) = (ty, true),
-                            Err(diagnostic) => self.report([diagnostic]),
+                            Ok((ty, defaults)) => {
+                                (variable.ty, variable.defaults, variable.typed) = (ty, defaults, true);
+                            }
+                            Err(diagnostics) => self.report(diagnostics),
                         },
                         "default" => default = Some(value),
                         "description" => variable.description = self.literal_string(&value).unwrap_or_default(),
@@ -174,7 +178,7 @@ impl Loader {
             self.found.push(Diagnostic::new("Invalid default value for variable", detail).at(default.range()));
             return None;
         }
-        match value.convert(&variable.ty) {
+        match variable.defaults.apply(&value).convert(&variable.ty) {
             Ok(value) => Some(value),
             Err(error) => {
                 let detail =

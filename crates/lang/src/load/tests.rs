@@ -110,7 +110,7 @@ moved {
   from = a.b
   to   = a.c
 }
-variable "v" { type = object({ a = optional(string, "x") }) }
+variable "v" { type = list }
 "#,
         ),
         ("main_override.tf", ""),
@@ -137,7 +137,7 @@ variable "v" { type = object({ a = optional(string, "x") }) }
             "main.tf:12 template directive",
             "main.tf:12 template strip marker",
             "main.tf:14 moved block",
-            "main.tf:18 optional() with a default value",
+            "main.tf:18 the old type \"list\"",
             "main_override.tf:1 file main_override.tf",
             "more.tf.json:1 file more.tf.json",
             "other.tofu:1 file other.tofu",

@@ -34,6 +34,36 @@ variable "empty" {
   default = []
 }
 
+variable "filled" {
+  type = object({
+    name  = string
+    size  = optional(number, 5)
+    label = optional(string)
+    tags  = optional(map(string), { a = 1 })
+    disk = optional(object({
+      kind = optional(string, "ssd")
+      gb   = optional(number)
+    }), {})
+    ports = optional(list(object({ n = number, open = optional(bool, true) })), [{ n = 22 }])
+  })
+  default = { name = "x", size = null, ports = [{ n = 1, open = null }, { n = "2", open = false }] }
+}
+
+variable "filled_list" {
+  type    = list(object({ a = optional(string, "d"), b = optional(any, 1) }))
+  default = [{}, { a = "x" }, { a = null, b = "y" }, null]
+}
+
+variable "filled_map" {
+  type    = map(object({ a = optional(set(number), [3, 1]), t = optional(tuple([string, number])) }))
+  default = { x = {}, y = { a = [5], t = ["a", "1"] } }
+}
+
+variable "filled_tuple" {
+  type    = tuple([object({ a = optional(bool, false) }), string])
+  default = [{}, 1]
+}
+
 variable "nothing" {
   type    = string
   default = null
