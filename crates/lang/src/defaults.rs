@@ -7,7 +7,7 @@ use landform_cty::{Data, Safety, Type, Value, unify};
 /// They are applied to the given value before it is converted to the type, because afterwards it could not be told
 /// what was left out.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Defaults {
+pub struct Defaults {
     /// For the attributes of an object.
     values: BTreeMap<String, Value>,
     inner: Inner,
@@ -23,17 +23,17 @@ enum Inner {
 }
 
 impl Defaults {
-    pub fn of_elements(element: Defaults) -> Defaults {
+    pub(crate) fn of_elements(element: Defaults) -> Defaults {
         let inner = if element.is_empty() { Inner::None } else { Inner::Elements(Box::new(element)) };
         Defaults { values: BTreeMap::new(), inner }
     }
 
-    pub fn of_tuple(elements: Vec<Defaults>) -> Defaults {
+    pub(crate) fn of_tuple(elements: Vec<Defaults>) -> Defaults {
         let empty = elements.iter().all(Defaults::is_empty);
         Defaults { values: BTreeMap::new(), inner: if empty { Inner::None } else { Inner::Tuple(elements) } }
     }
 
-    pub fn of_object(values: BTreeMap<String, Value>, mut attributes: BTreeMap<String, Defaults>) -> Defaults {
+    pub(crate) fn of_object(values: BTreeMap<String, Value>, mut attributes: BTreeMap<String, Defaults>) -> Defaults {
         attributes.retain(|_, defaults| !defaults.is_empty());
         Defaults { values, inner: if attributes.is_empty() { Inner::None } else { Inner::Object(attributes) } }
     }
@@ -43,7 +43,7 @@ impl Defaults {
     }
 
     /// Fills in what was left out or is null.
-    pub fn apply(&self, value: &Value) -> Value {
+    pub(crate) fn apply(&self, value: &Value) -> Value {
         if self.is_empty() {
             return value.clone();
         }

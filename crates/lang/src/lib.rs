@@ -22,6 +22,7 @@ mod variables;
 
 pub use body::{AttributeSpec, BlockSpec, BodySpec, Nesting, decode_body};
 pub use budget::Budget;
+pub use defaults::Defaults;
 pub use diagnostics::{Cause, Diagnostic, Diagnostics, SourceRange};
 pub use eval::evaluate;
 pub use load::load;

@@ -33,7 +33,7 @@ pub struct Variable {
     /// or missing.
     pub typed: bool,
     /// The defaults of optional attributes inside the type.
-    pub(crate) defaults: Defaults,
+    pub defaults: Defaults,
     pub default: Option<Value>,
     pub description: String,
     pub sensitive: bool,
