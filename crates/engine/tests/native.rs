@@ -35,12 +35,14 @@ impl Providers for Ledger {
     }
 }
 
+type OnIntent = Box<dyn Fn(&Intent) -> Result<(), Refused> + Send + Sync>;
+
 /// What a journal is told; and what it does about it.
 #[derive(Default)]
 struct Told {
     intents: Mutex<Vec<Intent>>,
     settled: Mutex<Vec<(IntentId, Settlement)>>,
-    on_intent: Option<Box<dyn Fn(&Intent) -> Result<(), Refused> + Send + Sync>>,
+    on_intent: Option<OnIntent>,
 }
 
 impl Told {

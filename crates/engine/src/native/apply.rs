@@ -1,35 +1,26 @@
 //! Carrying out a plan: object by object along the graph, each change journalled before it is made.
 
-use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use landform_cty::Value;
 use landform_protocol::{ApplyAnswer, ApplyResourceChange, CallError, Schema};
-use petgraph::graph::NodeIndex;
 use tokio::sync::Semaphore;
 
-use super::change::{incompatibilities, path_text, sensitivity_differs};
+use super::change::{incompatibilities, sensitivity_differs};
 use super::config::{Config, Values};
 use super::content::Content;
 use super::object::{Bound, Object, Outcome, Planned, at, bare, translate};
+use super::order::{Step, steps};
+use super::result::changed;
 use super::session::Session;
-use super::walk::{End, Steps};
+use super::walk::End;
 use super::{PARALLELISM, encode};
 use crate::state::{Instance, State, StateOutput};
 use crate::{
     Action, Address, Diagnostic, EngineError, Intent, IntentAction, IntentId, Journal, Progress, ProgressEvent,
     Refused, Settlement, Stage, Stop,
 };
-
-/// What there is to do, in the order that the graph allows.
-enum Step {
-    /// Ends an object: all of a delete, or the first half of a replacement.
-    Destroy(usize),
-    /// Makes or changes an object.
-    Change(usize),
-    Output(String),
-}
 
 /// Why nothing more may be changed.
 enum Halt {
@@ -85,7 +76,7 @@ impl<'a> Apply<'a> {
     }
 
     pub async fn run(self) -> Result<Ended, EngineError> {
-        let steps = self.steps();
+        let steps = steps(self.content, self.config, &self.world().state);
         let halted = || self.stop.is_cancelled() || self.world().halt.is_some();
         let walk = steps.walk(halted, |step| self.step(step));
         let stopper = async {
@@ -110,71 +101,6 @@ impl<'a> Apply<'a> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The graph of what is to be done. A change waits for the changes that its configuration refers to and for the
-    /// end of what it stands on; an object ends after those that stand on it.
-    fn steps(&self) -> Steps<Step> {
-        let mut steps = Steps::new();
-        let mut destroys: BTreeMap<String, Vec<(usize, NodeIndex)>> = BTreeMap::new();
-        let mut changes: BTreeMap<String, Vec<(usize, NodeIndex)>> = BTreeMap::new();
-        for (at, planned) in self.content.changes.iter().enumerate() {
-            let resource = planned.address.resource();
-            if matches!(planned.action, Action::Delete | Action::Replace) {
-                destroys.entry(resource.clone()).or_default().push((at, steps.add(Step::Destroy(at))));
-            }
-            if matches!(planned.action, Action::Create | Action::Update | Action::Replace) {
-                changes.entry(resource).or_default().push((at, steps.add(Step::Change(at))));
-            }
-        }
-        let none = Vec::new();
-        for (resource, nodes) in &changes {
-            for (at, node) in nodes {
-                for dependency in self.config.dependencies(resource) {
-                    for (_, earlier) in changes.get(&dependency).unwrap_or(&none) {
-                        steps.order(*earlier, *node);
-                    }
-                }
-                for dependency in self.stored_dependencies(*at, resource) {
-                    for (_, earlier) in destroys.get(&dependency).unwrap_or(&none) {
-                        steps.order(*earlier, *node);
-                    }
-                }
-                for (_, earlier) in destroys.get(resource).unwrap_or(&none).iter().filter(|(other, _)| other == at) {
-                    steps.order(*earlier, *node);
-                }
-            }
-        }
-        for (resource, nodes) in &destroys {
-            for (at, node) in nodes {
-                for dependency in self.stored_dependencies(*at, resource) {
-                    for (_, later) in destroys.get(&dependency).unwrap_or(&none) {
-                        steps.order(*node, *later);
-                    }
-                    for (_, later) in changes.get(&dependency).unwrap_or(&none) {
-                        steps.order(*node, *later);
-                    }
-                }
-            }
-        }
-        for name in self.content.outputs.keys() {
-            let node = steps.add(Step::Output(name.clone()));
-            for resource in self.config.output_dependencies(name) {
-                for (_, earlier) in changes.get(&resource).unwrap_or(&none) {
-                    steps.order(*earlier, node);
-                }
-            }
-        }
-        steps
-    }
-
-    /// What the object stood on when it was last changed; for a new one, what its configuration refers to.
-    fn stored_dependencies(&self, at: usize, resource: &str) -> Vec<String> {
-        let address = &self.content.changes[at].address;
-        match self.world().state.current(address) {
-            Some((_, instance)) => instance.dependencies.clone(),
-            None => self.config.dependencies(resource).into_iter().collect(),
-        }
-    }
-
     async fn step(&self, step: &Step) -> bool {
         let outcome = match step {
             Step::Output(name) => self.output(name),
@@ -184,14 +110,20 @@ impl<'a> Apply<'a> {
                 if permit.is_err() || self.stop.is_cancelled() || self.world().halt.is_some() {
                     return false;
                 }
-                self.report(planned, Stage::Started, None);
+                // People see the two halves of a replacement as what they are.
+                let action = match (step, planned.action) {
+                    (Step::Destroy(_), _) => Action::Delete,
+                    (_, Action::Replace) => Action::Create,
+                    (_, action) => action,
+                };
                 let begun = Instant::now();
+                self.report(&planned.address, action, Stage::Started, None);
                 let outcome = match step {
                     Step::Destroy(_) => self.destroy(planned).await,
                     _ => self.change(planned).await,
                 };
                 let stage = if outcome.is_ok() { Stage::Done } else { Stage::Failed };
-                self.report(planned, stage, Some(begun));
+                self.report(&planned.address, action, stage, Some(begun));
                 outcome
             }
         };
@@ -204,10 +136,9 @@ impl<'a> Apply<'a> {
         }
     }
 
-    fn report(&self, planned: &Planned, stage: Stage, begun: Option<Instant>) {
+    fn report(&self, address: &Address, action: Action, stage: Stage, begun: Option<Instant>) {
         let millis = begun.map(|begun| u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX));
-        let (address, action) = (planned.address.to_string(), planned.action);
-        self.progress.report(ProgressEvent::Object { address, action, stage, millis });
+        self.progress.report(ProgressEvent::Object { address: address.to_string(), action, stage, millis });
     }
 
     async fn destroy(&self, planned: &Planned) -> Outcome<()> {
@@ -241,7 +172,7 @@ impl<'a> Apply<'a> {
             self.fate(schema, address, &kept)?
         };
         self.settle(made.intent, &bound, address, fate).await?;
-        finish(diagnostics)
+        self.finish(diagnostics)
     }
 
     async fn change(&self, planned: &Planned) -> Outcome<()> {
@@ -290,7 +221,7 @@ impl<'a> Apply<'a> {
             None => Fate::Untouched,
         };
         self.settle(made.intent, &bound, address, fate).await?;
-        finish(diagnostics)
+        self.finish(diagnostics)
     }
 
     /// The plan that comes out with all values known must keep what the approved plan promised.
@@ -385,6 +316,15 @@ impl<'a> Apply<'a> {
         world.state.put(address, &bound.address, instance);
     }
 
+    /// Errors fail the step; warnings are passed on all the same.
+    fn finish(&self, diagnostics: Vec<Diagnostic>) -> Outcome<()> {
+        if diagnostics.iter().any(Diagnostic::is_error) {
+            return Err(diagnostics);
+        }
+        self.world().diagnostics.extend(diagnostics);
+        Ok(())
+    }
+
     fn stored(&self, address: &Address) -> Option<Instance> {
         self.world().state.current(address).map(|(_, instance)| instance.clone())
     }
@@ -430,63 +370,4 @@ struct Made {
 
 fn null_like(schema: &Schema) -> Value {
     Value::null(schema.block.implied_type())
-}
-
-fn finish(diagnostics: Vec<Diagnostic>) -> Outcome<()> {
-    if diagnostics.iter().any(Diagnostic::is_error) { Err(diagnostics) } else { Ok(()) }
-}
-
-/// The object after a create or an update, and what is to be said about it. `None`: there is nothing to save, or what is
-/// saved stays as it is.
-fn changed(
-    bound: &Bound,
-    schema: &Schema,
-    planned: &Planned,
-    prior: Option<&Object>,
-    answer: ApplyAnswer,
-    mut diagnostics: Vec<Diagnostic>,
-) -> (Option<Object>, Vec<Diagnostic>) {
-    let address = &planned.address;
-    let invalid = "Provider returned invalid result object after apply";
-    let mut new_state = answer.new_state;
-    if !new_state.is_wholly_known() {
-        new_state.walk(&mut |path, part| {
-            if !part.is_known() {
-                let what = format!("still indicated an unknown value at {} after apply", path_text(path));
-                diagnostics.push(bound.broken(address, invalid, &what));
-            }
-            true
-        });
-        // What is known is saved; OpenTofu writes null for the rest.
-        new_state =
-            new_state.transform(&mut |_, part| if part.is_known() { part } else { Value::null(part.ty.clone()) });
-    }
-    let failed = |diagnostics: &[Diagnostic]| diagnostics.iter().any(Diagnostic::is_error);
-    if !failed(&diagnostics) {
-        let problems = incompatibilities(&schema.block, &bare(&planned.after), &new_state);
-        for problem in problems {
-            if answer.legacy_type_system {
-                tracing::debug!(%address, problem, "tolerated: a result of a provider with the legacy type system");
-            } else {
-                let what = format!("produced an unexpected new value ({problem})");
-                diagnostics.push(bound.broken(address, "Provider produced inconsistent result after apply", &what));
-            }
-        }
-    }
-    if new_state.is_null() {
-        if !failed(&diagnostics) {
-            diagnostics.push(bound.broken(address, invalid, "returned a null object after apply"));
-        }
-        return (None, diagnostics);
-    }
-    let (_, marks) = planned.after.clone().unmark_deep_with_paths();
-    let creating = planned.action != Action::Update;
-    let tainted = failed(&diagnostics) && (creating || prior.is_some_and(|object| object.tainted));
-    let object = Object {
-        value: bound.with_marks(schema, new_state, &marks),
-        private: answer.private,
-        tainted,
-        dependencies: Vec::new(),
-    };
-    (Some(object), diagnostics)
 }

@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use landform_cty::{Mark, Type, Value};
-use landform_lang::{Budget, Diagnostics, InputSource, Module, Reference, check_validations, evaluate, variable_value};
+use landform_lang::{Budget, Diagnostics, Module, check_validations, evaluate};
 use landform_protocol::Block;
-use petgraph::graph::NodeIndex;
 
 use super::content::PlannedOutput;
+use super::graph::{Graph, Node};
+use super::inputs;
 use super::limits::range;
 use super::object::{Outcome, at};
 use super::scope::{At, Instance};
 use super::sources::Sources;
 use super::spec::body_spec;
-use super::walk::Steps;
 use crate::state::{State, StateOutput};
 use crate::{Address, Diagnostic, EngineError, Key, Severity, Unsupported, Workspace};
 
@@ -50,7 +50,7 @@ impl Config {
         let module = landform_lang::load(&workspace.folder).map_err(translate)?;
         let sources = Sources::new(&module);
         let mut warnings = ignored(&module);
-        let variables = inputs(&module, workspace, &mut warnings)?;
+        let variables = inputs::of_workspace(&module, workspace, &mut warnings)?;
         let graph = Graph::new(&module, &sources)?;
         let resources = module
             .resources
@@ -107,6 +107,10 @@ impl Config {
     /// The version constraint for a provider, by source address.
     pub fn version_of(&self, source: &str) -> &str {
         self.sources.version_of(source)
+    }
+
+    pub fn is_ephemeral(&self, variable: &str) -> bool {
+        self.module.variables.get(variable).is_some_and(|variable| variable.ephemeral)
     }
 
     /// The variables as they were given, before any conversion; defaults for the rest.
@@ -189,8 +193,10 @@ impl Config {
         let value =
             value.map_err(|found| found.into_iter().map(|diagnostic| at(address, diagnostic)).collect::<Vec<_>>())?;
         if value.contains_mark(Mark::Ephemeral) {
-            let detail = format!("The configuration of {address} uses an ephemeral value, which would be lost.");
-            return Err(vec![at(address, Diagnostic::error("Invalid use of an ephemeral value", detail))]);
+            return Err(vec![at(address, unsupported(format!("ephemeral value in {address}")))]);
+        }
+        if sets_write_only(block, &value) {
+            return Err(vec![at(address, unsupported(format!("write-only argument of {address}")))]);
         }
         Ok(value)
     }
@@ -291,24 +297,6 @@ fn stored_output(output: &StateOutput) -> Result<Value, String> {
     Value::from_json(&json(&output.value)?, &ty).map_err(|error| error.to_string())
 }
 
-fn inputs(module: &Module, workspace: &Workspace, warnings: &mut Vec<Diagnostic>) -> Outcome<BTreeMap<String, Value>> {
-    for name in workspace.variables.keys().filter(|name| !module.variables.contains_key(*name)) {
-        let detail = format!("The configuration does not declare a variable named {name:?}; its value is not used.");
-        let warning = Diagnostic::error("Value for undeclared variable", detail);
-        warnings.push(Diagnostic { severity: Severity::Warning, ..warning });
-    }
-    let mut values = BTreeMap::new();
-    let mut found = Vec::new();
-    for (name, variable) in &module.variables {
-        let given = workspace.variables.get(name).map(|given| InputSource::Json(given.value.clone()));
-        match variable_value(variable, given.as_ref()) {
-            Ok(value) => drop(values.insert(name.clone(), value)),
-            Err(diagnostics) => found.extend(translate(diagnostics)),
-        }
-    }
-    if found.is_empty() { Ok(values) } else { Err(found) }
-}
-
 fn ignored(module: &Module) -> Vec<Diagnostic> {
     let warn = |ignored: &landform_lang::Ignored| Diagnostic {
         severity: Severity::Warning,
@@ -332,133 +320,41 @@ pub fn unsupported_load(diagnostics: Diagnostics) -> Result<Vec<Unsupported>, En
 }
 
 pub fn translate(diagnostics: Diagnostics) -> Vec<Diagnostic> {
-    let one = |diagnostic: landform_lang::Diagnostic| Diagnostic {
-        range: diagnostic.range.map(range),
-        ..Diagnostic::error(diagnostic.summary, diagnostic.detail)
+    let one = |diagnostic: landform_lang::Diagnostic| {
+        let range = diagnostic.range.map(range);
+        let plain = match diagnostic.cause {
+            landform_lang::Cause::Unsupported => unsupported(diagnostic.detail),
+            _ => Diagnostic::error(diagnostic.summary, diagnostic.detail),
+        };
+        Diagnostic { range, ..plain }
     };
     diagnostics.into_iter().map(one).collect()
 }
 
-/// What can depend on something.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Node {
-    Local(String),
-    Resource(String),
-    Provider(String),
-    Output(String),
+/// The summary of a diagnostic that is about this engine and not about the configuration.
+const UNSUPPORTED: &str = "Unsupported construct";
+
+fn unsupported(construct: String) -> Diagnostic {
+    Diagnostic::error(UNSUPPORTED, construct)
 }
 
-struct Graph {
-    steps: Steps<Node>,
-    places: BTreeMap<Node, NodeIndex>,
+/// What went wrong before anything was changed. If it is this engine that cannot, the other one may.
+pub fn failure(diagnostics: Vec<Diagnostic>) -> EngineError {
+    let foreign = |diagnostic: &Diagnostic| diagnostic.summary == UNSUPPORTED;
+    if !diagnostics.iter().any(foreign) {
+        return EngineError::Diagnostics(diagnostics);
+    }
+    let unsupported = |diagnostic: Diagnostic| Unsupported { construct: diagnostic.detail, range: diagnostic.range };
+    EngineError::Unsupported(diagnostics.into_iter().filter(foreign).map(unsupported).collect())
 }
 
-impl Graph {
-    fn new(module: &Module, sources: &Sources) -> Outcome<Graph> {
-        let mut graph = Graph { steps: Steps::new(), places: BTreeMap::new() };
-        for name in module.locals.keys() {
-            graph.add(Node::Local(name.clone()));
-        }
-        for resource in &module.resources {
-            graph.add(Node::Resource(resource.address()));
-        }
-        for provider in &module.providers {
-            graph.add(Node::Provider(sources.address(&provider.name, provider.alias.as_deref())));
-        }
-        for name in module.outputs.keys() {
-            graph.add(Node::Output(name.clone()));
-        }
-        for (name, local) in &module.locals {
-            graph.connect(&Node::Local(name.clone()), &landform_lang::references(&local.value));
-        }
-        for provider in &module.providers {
-            let address = sources.address(&provider.name, provider.alias.as_deref());
-            graph.connect(&Node::Provider(address), &landform_lang::body_references(&provider.body));
-        }
-        for resource in &module.resources {
-            let node = Node::Resource(resource.address());
-            graph.connect(&node, &landform_lang::body_references(&resource.body));
-            graph.connect(&node, &resource.count.as_ref().map(landform_lang::references).unwrap_or_default());
-            graph.connect(&node, &resource.depends_on);
-            graph.order(Node::Provider(sources.address_of(resource)), &node);
-        }
-        for (name, output) in &module.outputs {
-            let node = Node::Output(name.clone());
-            graph.connect(&node, &landform_lang::references(&output.value));
-            graph.connect(&node, &output.depends_on);
-        }
-        match graph.steps.cycle() {
-            None => Ok(graph),
-            Some(node) => {
-                let detail = format!("{node:?} depends on itself.");
-                Err(vec![Diagnostic::error("Cycle in the configuration", detail)])
-            }
-        }
-    }
-
-    fn add(&mut self, node: Node) {
-        let place = self.steps.add(node.clone());
-        self.places.insert(node, place);
-    }
-
-    fn connect(&mut self, later: &Node, references: &[Reference]) {
-        for reference in references {
-            let earlier = match reference {
-                Reference::Local(name) => Node::Local(name.clone()),
-                Reference::Resource { resource_type, name } => Node::Resource(format!("{resource_type}.{name}")),
-                _ => continue,
-            };
-            self.order(earlier, later);
-        }
-    }
-
-    /// A reference to something that is not there is reported when it is evaluated.
-    fn order(&mut self, earlier: Node, later: &Node) {
-        if let (Some(earlier), Some(later)) = (self.places.get(&earlier), self.places.get(later)) {
-            self.steps.order(*earlier, *later);
-        }
-    }
-
-    fn resources_before(&self, node: &Node) -> BTreeSet<String> {
-        let before = self.steps.before(self.places[node]);
-        let resource = |place: NodeIndex| match self.steps.get(place) {
-            Node::Resource(address) => Some(address.clone()),
-            _ => None,
-        };
-        before.into_iter().filter_map(resource).collect()
-    }
-
-    fn locals_until(&self, name: &str) -> Vec<String> {
-        let node = self.places[&Node::Local(name.to_owned())];
-        let mut needed: BTreeSet<NodeIndex> = self.steps.before(node).into_iter().collect();
-        needed.insert(node);
-        let local = |place: &NodeIndex| match self.steps.get(*place) {
-            Node::Local(name) => Some(name.clone()),
-            _ => None,
-        };
-        self.steps.in_order().iter().filter(|place| needed.contains(place)).filter_map(local).collect()
-    }
-}
-
-/// Variables of a folder, as `landform tf` collects them: from the environment, from files, and from flags.
-pub fn collect(
-    folder: &std::path::Path,
-    flags: &[landform_lang::VariableFlag],
-) -> Result<BTreeMap<String, crate::Variable>, EngineError> {
-    let failed = |diagnostics| EngineError::Diagnostics(translate(diagnostics));
-    let module = landform_lang::load(folder).map_err(failed)?;
-    let given = landform_lang::collect_inputs(&module, flags, std::env::vars()).map_err(failed)?;
-    let mut variables = BTreeMap::new();
-    for (name, source) in &given {
-        let variable = &module.variables[name];
-        // What was given is handed on as it is; the engine converts it, and a plan shows it as it was.
-        let typed = variable.typed && !variable.ty.is_primitive();
-        let unconverted = landform_lang::Variable { ty: Type::Dynamic, typed, ..variable.clone() };
-        let value = super::object::bare(&variable_value(&unconverted, Some(source)).map_err(failed)?);
-        let value = value.to_plain_json().map_err(|error| {
-            EngineError::Diagnostics(vec![Diagnostic::error("Invalid value for input variable", error.to_string())])
-        })?;
-        variables.insert(name.clone(), crate::Variable { value, sensitive: variable.sensitive });
-    }
-    Ok(variables)
+/// Whether the configuration says something that a provider must not give back.
+fn sets_write_only(block: &Block, value: &Value) -> bool {
+    let mut found = false;
+    value.walk(&mut |path, part| {
+        let write_only = super::change::attribute_at(block, path).is_some_and(|attribute| attribute.write_only);
+        found |= write_only && !part.is_null();
+        !found
+    });
+    found
 }

@@ -12,10 +12,14 @@ mod clock;
 mod config;
 mod content;
 mod encode;
+mod graph;
+mod inputs;
 mod limits;
 mod object;
+mod order;
 mod planner;
 mod ports;
+mod result;
 mod scope;
 mod session;
 mod show;
@@ -24,6 +28,7 @@ mod spec;
 mod text;
 mod values;
 mod walk;
+mod warnings;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -32,7 +37,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
-pub use config::collect as inputs;
+pub use inputs::collect as collect_variables;
 pub use landform_lang::VariableFlag;
 pub use ports::{Located, Providers, Requirement};
 use text::plan_text;
@@ -72,7 +77,7 @@ impl Native {
     pub async fn show_state(&self, workspace: &Workspace) -> Result<serde_json::Value, EngineError> {
         let Some(bytes) = &workspace.state else { return Ok(serde_json::json!({ "format_version": "1.0" })) };
         let state = State::read(bytes).map_err(unreadable)?;
-        let config = Config::load(workspace).map_err(EngineError::Diagnostics)?;
+        let config = Config::load(workspace).map_err(config::failure)?;
         let session = Session::new(&*self.providers, workspace);
         for resource in state.resources() {
             session.started(&resource.provider, &config).await.map_err(EngineError::Diagnostics)?;
@@ -104,7 +109,7 @@ impl Engine for Native {
     async fn plan(&self, request: PlanRequest<'_>, progress: &dyn Progress, stop: &Stop) -> Result<Plan, EngineError> {
         let workspace = request.workspace;
         refuse_unsupported(workspace)?;
-        let config = Config::load(workspace).map_err(EngineError::Diagnostics)?;
+        let config = Config::load(workspace).map_err(config::failure)?;
         let base = workspace.state.as_deref().map(State::read).transpose().map_err(unreadable)?;
         let lineage = || uuid::Uuid::new_v4().to_string();
         let start = base.clone().unwrap_or_else(|| State::new(lineage()));
@@ -117,7 +122,7 @@ impl Engine for Native {
         let (world, outputs) = planner.run().await?;
         let content = Content {
             engine: self.version(),
-            made_from: origin(workspace, base.as_ref(), session.digests())?,
+            made_from: origin(workspace, &config, base.as_ref(), session.digests())?,
             mode: request.mode,
             timestamp: clock::now(),
             refreshed: world.refreshed.write(),
@@ -139,7 +144,7 @@ impl Engine for Native {
             changes,
             outputs_change,
             json: show::plan(&content, &config.variables_json(workspace), &session.schemas()),
-            warnings: config.warnings(),
+            warnings: [config.warnings(), session.warnings.take()].concat(),
         })
     }
 
@@ -152,14 +157,14 @@ impl Engine for Native {
     ) -> Result<Applied, EngineError> {
         let workspace = request.workspace;
         let content = Content::read(request.plan, &self.version()).map_err(EngineError::Stale)?;
-        let config = Config::load(workspace).map_err(EngineError::Diagnostics)?;
+        let config = Config::load(workspace).map_err(config::failure)?;
         let base = workspace.state.as_deref().map(State::read).transpose().map_err(unreadable)?;
         let session = Session::new(&*self.providers, workspace);
         for source in content.made_from.providers.keys() {
             let address = sources::provider_address(source);
             session.locate(&address, config.version_of(source)).await.map_err(EngineError::Diagnostics)?;
         }
-        check_origin(&content.made_from, &origin(workspace, base.as_ref(), session.digests())?)?;
+        check_origin(&content.made_from, &origin(workspace, &config, base.as_ref(), session.digests())?)?;
         if stop.is_cancelled() {
             return Err(EngineError::Stopped);
         }
@@ -249,11 +254,14 @@ pub fn outputs(state: &State) -> Result<BTreeMap<String, Output>, StateError> {
 
 fn origin(
     workspace: &Workspace,
+    config: &Config,
     base: Option<&State>,
     providers: BTreeMap<String, String>,
 ) -> Result<Origin, EngineError> {
+    // Ephemeral variables may differ between plan and apply: credentials are renewed while a plan waits.
+    let lasting = workspace.variables.iter().filter(|(name, _)| !config.is_ephemeral(name));
     let variables: BTreeMap<&String, &serde_json::Value> =
-        workspace.variables.iter().map(|(name, variable)| (name, &variable.value)).collect();
+        lasting.map(|(name, variable)| (name, &variable.value)).collect();
     let variables = serde_json::to_vec(&variables).expect("variables have string keys only");
     Ok(Origin {
         lineage: base.map(|state| state.lineage.clone()).unwrap_or_default(),

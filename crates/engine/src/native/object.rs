@@ -13,6 +13,7 @@ use super::change::{
     sensitivity_differs,
 };
 use super::encode;
+use super::warnings::Warnings;
 use crate::state::Instance;
 use crate::{Action, Address, Diagnostic, Severity};
 
@@ -23,6 +24,7 @@ pub struct Bound {
     pub schema: Arc<ProviderSchema>,
     /// As a state names it: `provider["registry.opentofu.org/hashicorp/time"]`.
     pub address: String,
+    pub warnings: Warnings,
 }
 
 /// An object as it is known to exist. Its value carries marks.
@@ -78,7 +80,7 @@ impl Bound {
     pub async fn validate(&self, address: &Address, config: &Value) -> Outcome<()> {
         let call = ValidateResourceConfig { type_name: address.type_name.clone(), config: bare(config) };
         let answer = self.provider.validate_resource_config(call).await.map_err(|error| failed(address, &error))?;
-        accept(address, answer, ()).map(|((), _)| ())
+        self.accept(address, answer, ())
     }
 
     /// Takes an object from the state. The provider brings it into the form of today's schema.
@@ -104,7 +106,7 @@ impl Bound {
         };
         let (value, diagnostics) =
             self.provider.upgrade_resource_state(call).await.map_err(|error| failed(address, &error))?;
-        let (value, _) = accept(address, diagnostics, value)?;
+        let value = self.accept(address, diagnostics, value)?;
         let secret = encode::sensitive_paths(instance).map_err(|detail| {
             vec![at(address, Diagnostic::error("Invalid sensitive attribute paths in state", detail))]
         })?;
@@ -123,7 +125,7 @@ impl Bound {
         let (current, places) = object.value.unmark_deep_with_paths();
         let call = ReadResource { type_name: address.type_name.clone(), current, private: object.private };
         let answer = self.provider.read_resource(call).await.map_err(|error| failed(address, &error))?;
-        let ((value, private), _) = accept(address, answer.diagnostics, (answer.new_state, answer.private))?;
+        let (value, private) = self.accept(address, answer.diagnostics, (answer.new_state, answer.private))?;
         let value = normalise_legacy(&schema.block, value);
         if value.is_null() {
             return Ok(None);
@@ -137,7 +139,7 @@ impl Bound {
         let call = ImportResourceState { type_name: address.type_name.clone(), id: id.to_owned() };
         let (imported, diagnostics) =
             self.provider.import_resource_state(call).await.map_err(|error| failed(address, &error))?;
-        let (imported, _) = accept(address, diagnostics, imported)?;
+        let imported = self.accept(address, diagnostics, imported)?;
         let missing =
             |detail: String| vec![at(address, Diagnostic::error("Cannot import non-existent remote object", detail))];
         let found = imported
@@ -275,7 +277,7 @@ impl Bound {
         };
         let mut answer = self.provider.plan_resource_change(call).await.map_err(|error| failed(address, &error))?;
         let diagnostics = std::mem::take(&mut answer.diagnostics);
-        accept(address, diagnostics, answer).map(|(answer, _)| answer)
+        self.accept(address, diagnostics, answer)
     }
 
     fn check_plan(
@@ -341,6 +343,16 @@ impl Bound {
         mark_existing(mark_existing(value, places), &from_schema)
     }
 
+    /// The answer, or its errors. Its warnings are kept.
+    fn accept<T>(&self, address: &Address, diagnostics: landform_protocol::Diagnostics, answer: T) -> Outcome<T> {
+        let diagnostics: Vec<_> = diagnostics.into_iter().map(|diagnostic| translate(address, diagnostic)).collect();
+        if diagnostics.iter().any(Diagnostic::is_error) {
+            return Err(diagnostics);
+        }
+        self.warnings.add(diagnostics);
+        Ok(answer)
+    }
+
     /// A diagnostic that blames the provider.
     pub fn broken(&self, address: &Address, summary: &str, what: &str) -> Diagnostic {
         let detail = format!(
@@ -398,14 +410,4 @@ pub fn translate(address: &Address, diagnostic: landform_protocol::Diagnostic) -
         address: Some(address.to_string()),
         range: None,
     }
-}
-
-/// The answer, with its warnings; or its errors.
-fn accept<T>(
-    address: &Address,
-    diagnostics: landform_protocol::Diagnostics,
-    answer: T,
-) -> Outcome<(T, Vec<Diagnostic>)> {
-    let diagnostics: Vec<_> = diagnostics.into_iter().map(|diagnostic| translate(address, diagnostic)).collect();
-    if diagnostics.iter().any(Diagnostic::is_error) { Err(diagnostics) } else { Ok((answer, diagnostics)) }
 }

@@ -7,7 +7,7 @@ use futures::future::join_all;
 use landform_cty::{Type, Value};
 use tokio::sync::Semaphore;
 
-use super::config::{Config, ResourceConfig, Values};
+use super::config::{Config, ResourceConfig, Values, failure};
 use super::content::PlannedOutput;
 use super::object::{Object, Outcome, Planned, Reason, at, bare};
 use super::session::Session;
@@ -85,11 +85,11 @@ impl<'a> Planner<'a> {
         let outputs = match self.mode {
             Mode::Destroy => {
                 self.walk_destroy().await?;
-                self.config.removed_outputs(self.base).map_err(EngineError::Diagnostics)?
+                self.config.removed_outputs(self.base).map_err(failure)?
             }
             Mode::Normal | Mode::RefreshOnly => {
                 let outputs = self.config.planned_outputs(self.base, &self.values());
-                outputs.map_err(EngineError::Diagnostics)?
+                outputs.map_err(failure)?
             }
         };
         let mut world = self.world.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -123,12 +123,7 @@ impl<'a> Planner<'a> {
         }
         let validate = |resource: &'a ResourceConfig| async move {
             let address = Address::managed(&resource.type_name, &resource.name, None);
-            let started = self.session.started(&resource.provider, self.config).await?;
-            let bound = super::object::Bound {
-                provider: started.provider,
-                schema: started.schema,
-                address: resource.provider.clone(),
-            };
+            let bound = self.session.blank(&resource.provider, self.config).await?;
             let block = &bound.resource(&address)?.block;
             let value = self.config.body_unknown(resource, block)?;
             bound.validate(&address, &value).await
@@ -365,5 +360,5 @@ fn fail(found: Vec<Diagnostic>) -> Result<(), EngineError> {
             unique.push(diagnostic);
         }
     }
-    if unique.is_empty() { Ok(()) } else { Err(EngineError::Diagnostics(unique)) }
+    if unique.is_empty() { Ok(()) } else { Err(failure(unique)) }
 }

@@ -9,6 +9,7 @@ use super::config::{Config, Values};
 use super::object::{Bound, Outcome, bare};
 use super::ports::{Located, Providers, Requirement};
 use super::show::{Schemas, source_of};
+use super::warnings::Warnings;
 use crate::state::TERRAFORM_VERSION;
 use crate::{Diagnostic, Severity, Workspace};
 
@@ -22,6 +23,7 @@ pub struct Session<'a> {
     providers: &'a dyn Providers,
     workspace: &'a Workspace,
     slots: Mutex<BTreeMap<String, Arc<Slot>>>,
+    pub warnings: Warnings,
 }
 
 #[derive(Default)]
@@ -39,7 +41,7 @@ pub struct Started {
 
 impl<'a> Session<'a> {
     pub fn new(providers: &'a dyn Providers, workspace: &'a Workspace) -> Session<'a> {
-        Session { providers, workspace, slots: Mutex::default() }
+        Session { providers, workspace, slots: Mutex::default(), warnings: Warnings::default() }
     }
 
     fn slot(&self, address: &str) -> Arc<Slot> {
@@ -95,9 +97,15 @@ impl<'a> Session<'a> {
             let answer = provider.configure(call).await;
             let diagnostics = answer.map_err(|error| vec![unanswered(address, &error)])?;
             accept(address, diagnostics)?;
-            Ok(Bound { provider, schema, address: address.to_owned() })
+            Ok(Bound { provider, schema, address: address.to_owned(), warnings: self.warnings.clone() })
         };
         self.slot(address).bound.get_or_init(|| configure).await.clone()
+    }
+
+    /// A provider that is not configured: good for validating only.
+    pub async fn blank(&self, address: &str, config: &Config) -> Outcome<Bound> {
+        let Started { provider, schema } = self.started(address, config).await?;
+        Ok(Bound { provider, schema, address: address.to_owned(), warnings: self.warnings.clone() })
     }
 
     /// Asks the provider whether a configuration for itself is sound.

@@ -258,21 +258,22 @@ impl State {
     /// Puts an object in the place of the one with the same address and deposed key.
     pub fn put(&mut self, address: &Address, provider: &str, instance: Instance) {
         self.remove(address, instance.deposed.as_deref());
-        let at = match self.resources.iter().position(|resource| resource.is_of(address)) {
-            Some(at) => at,
-            None => {
-                let mut resource = Resource::managed(&address.type_name, &address.name, provider);
-                resource.module.clone_from(&address.module);
-                if address.data {
-                    resource.mode = "data".to_owned();
-                }
-                self.resources.push(resource);
-                self.resources.len() - 1
+        let mut resource = Resource::managed(&address.type_name, &address.name, provider);
+        resource.module.clone_from(&address.module);
+        if address.data {
+            resource.mode = "data".to_owned();
+        }
+        let at = match self.resources.binary_search_by(|other| other.order().cmp(&resource.order())) {
+            Ok(at) => at,
+            Err(at) => {
+                self.resources.insert(at, resource);
+                at
             }
         };
-        self.resources[at].provider = provider.to_owned();
-        self.resources[at].instances.push(instance);
-        self.sort();
+        let resource = &mut self.resources[at];
+        resource.provider = provider.to_owned();
+        let at = resource.instances.partition_point(|other| other.order() < instance.order());
+        resource.instances.insert(at, instance);
     }
 
     /// Removes an object; a resource without instances goes with its last one.

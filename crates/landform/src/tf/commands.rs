@@ -101,7 +101,7 @@ struct Made {
 async fn make_plan(folder: &Path, common: &Common, operation: &str) -> Result<Made, Failure> {
     let mut file = StateFile::lock(&common.state, operation)?;
     recover(&mut file)?;
-    let variables = native::inputs(folder, &common.variable_flags()?)?;
+    let variables = native::collect_variables(folder, &common.variable_flags()?)?;
     let opened = open(folder, variables, file.read()?)?;
     let engine = engine(folder, common.refresh);
     let request = PlanRequest {

@@ -1,0 +1,61 @@
+use landform_cty::Value;
+use landform_protocol::{ApplyAnswer, Schema};
+
+use super::change::{incompatibilities, path_text};
+use super::object::{Bound, Object, Planned, bare};
+use crate::{Action, Diagnostic};
+
+/// The object after a create or an update, and what is to be said about it. `None`: there is nothing to save, or what is
+/// saved stays as it is.
+pub fn changed(
+    bound: &Bound,
+    schema: &Schema,
+    planned: &Planned,
+    prior: Option<&Object>,
+    answer: ApplyAnswer,
+    mut diagnostics: Vec<Diagnostic>,
+) -> (Option<Object>, Vec<Diagnostic>) {
+    let address = &planned.address;
+    let invalid = "Provider returned invalid result object after apply";
+    let mut new_state = answer.new_state;
+    if !new_state.is_wholly_known() {
+        new_state.walk(&mut |path, part| {
+            if !part.is_known() {
+                let what = format!("still indicated an unknown value at {} after apply", path_text(path));
+                diagnostics.push(bound.broken(address, invalid, &what));
+            }
+            true
+        });
+        // What is known is saved; OpenTofu writes null for the rest.
+        new_state =
+            new_state.transform(&mut |_, part| if part.is_known() { part } else { Value::null(part.ty.clone()) });
+    }
+    let failed = |diagnostics: &[Diagnostic]| diagnostics.iter().any(Diagnostic::is_error);
+    if !failed(&diagnostics) {
+        let problems = incompatibilities(&schema.block, &bare(&planned.after), &new_state);
+        for problem in problems {
+            if answer.legacy_type_system {
+                tracing::debug!(%address, problem, "tolerated: a result of a provider with the legacy type system");
+            } else {
+                let what = format!("produced an unexpected new value ({problem})");
+                diagnostics.push(bound.broken(address, "Provider produced inconsistent result after apply", &what));
+            }
+        }
+    }
+    if new_state.is_null() {
+        if !failed(&diagnostics) {
+            diagnostics.push(bound.broken(address, invalid, "returned a null object after apply"));
+        }
+        return (None, diagnostics);
+    }
+    let (_, marks) = planned.after.clone().unmark_deep_with_paths();
+    let creating = planned.action != Action::Update;
+    let tainted = failed(&diagnostics) && (creating || prior.is_some_and(|object| object.tainted));
+    let object = Object {
+        value: bound.with_marks(schema, new_state, &marks),
+        private: answer.private,
+        tainted,
+        dependencies: Vec::new(),
+    };
+    (Some(object), diagnostics)
+}
