@@ -14,7 +14,8 @@ use super::object::{Outcome, at};
 use super::scope::{At, Instance};
 use super::sources::Sources;
 use super::spec::body_spec;
-use crate::state::{State, StateOutput};
+use super::version::satisfies;
+use crate::state::{State, StateOutput, TERRAFORM_VERSION};
 use crate::{Address, Diagnostic, EngineError, Key, Severity, Unsupported, Workspace};
 
 pub use super::values::Values;
@@ -48,6 +49,7 @@ pub struct ResourceConfig {
 impl Config {
     pub fn load(workspace: &Workspace) -> Outcome<Config> {
         let module = landform_lang::load(&workspace.folder).map_err(translate)?;
+        check_version(&module)?;
         let sources = Sources::new(&module);
         let mut warnings = ignored(&module);
         let variables = inputs::of_workspace(&module, workspace, &mut warnings)?;
@@ -295,6 +297,20 @@ fn stored_output(output: &StateOutput) -> Result<Value, String> {
     };
     let ty = Type::from_json(&json(&output.ty)?).map_err(|error| error.to_string())?;
     Value::from_json(&json(&output.value)?, &ty).map_err(|error| error.to_string())
+}
+
+fn check_version(module: &Module) -> Outcome<()> {
+    let unmet = |constraint: &&String| satisfies(constraint) != Some(true);
+    match module.required_versions.iter().find(unmet) {
+        None => Ok(()),
+        Some(constraint) => {
+            let detail = format!(
+                "This configuration requires the version {constraint:?} of OpenTofu; the native engine works as OpenTofu \
+                 {TERRAFORM_VERSION}."
+            );
+            Err(vec![Diagnostic::error("Unsupported OpenTofu Core version", detail)])
+        }
+    }
 }
 
 fn ignored(module: &Module) -> Vec<Diagnostic> {

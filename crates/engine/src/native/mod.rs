@@ -27,6 +27,7 @@ mod sources;
 mod spec;
 mod text;
 mod values;
+mod version;
 mod walk;
 mod warnings;
 
