@@ -259,6 +259,31 @@ fn states_are_handed_over_byte_for_byte() {
 }
 
 #[test]
+fn opentofu_waits_its_turn_while_landform_has_the_state() {
+    use std::io::{BufRead, BufReader};
+    let folder = Folder::new(MAIN);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_landform"))
+        .args(["tf", "apply"])
+        .current_dir(folder.tofu.folder())
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Kept to the end: whoever writes into a pipe that nobody reads is ended.
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let asked = lines.by_ref().map_while(Result::ok).any(|line| line.contains("Only 'yes' will be accepted"));
+    assert!(asked, "it waits for an answer, with the lock");
+    let refused = folder.tofu.run(["plan", "-no-color"]).unwrap();
+    assert!(!refused.status.success());
+    assert!(text(&refused).contains("Error acquiring the state lock"), "{}", text(&refused));
+    // Without an answer nothing is applied, and the lock is free again.
+    drop(child.stdin.take());
+    assert!(!child.wait().unwrap().success());
+    folder.tofu(&["plan"]);
+    assert!(!folder.tofu.folder().join("terraform.tfstate").exists());
+}
+
+#[test]
 fn a_plan_is_applied_exactly_or_refused_as_stale() {
     let folder = Folder::new(MAIN);
     folder.native(&["plan", "-out=p", "-var=word=planned"]);

@@ -38,6 +38,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
+pub use clock::now;
 pub use inputs::collect as collect_variables;
 pub use landform_lang::VariableFlag;
 pub use ports::{Located, Providers, Requirement};

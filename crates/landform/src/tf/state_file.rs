@@ -42,6 +42,7 @@ impl StateFile {
             "Operation": operation,
             "Info": "",
             "Who": format!("landform[{}]", std::process::id()),
+            "Created": landform_engine::native::now(),
             "Version": landform_engine::state::TERRAFORM_VERSION,
             "Path": path,
         });
