@@ -204,23 +204,26 @@ fn in_doubt(run: &Run, doubts: Vec<Doubt>) -> Result<Moved, Problem> {
     Ok(moved(run, Status::NeedsRecovery { doubts }, vec![Action::DropPlan, Action::EndLease]))
 }
 
-fn recover(run: &Run, mut answers: BTreeMap<String, Answer>, by: String) -> Result<Moved, Problem> {
+fn recover(run: &Run, answers: BTreeMap<String, Answer>, by: String) -> Result<Moved, Problem> {
     let Status::NeedsRecovery { doubts } = &run.status else {
         return Err(Problem::new(Code::RunNotInDoubt, format!("run {} is {}", run.id, run.status)));
     };
-    let (mut events, mut actions, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+    if let Some(address) = answers.keys().find(|address| doubts.iter().all(|doubt| doubt.address != **address)) {
+        return Err(Problem::new(Code::DoubtUnknown, format!("`{address}` is not in doubt in run {}", run.id)));
+    }
+    let event = |(address, answer): (&String, &Answer)| EventBody::Answered {
+        address: address.clone(),
+        answer: answer.clone(),
+        by: by.clone(),
+    };
+    let mut events: Vec<EventBody> = answers.iter().map(event).collect();
+    let (mut actions, mut rest) = (Vec::new(), Vec::new());
     for doubt in doubts {
-        match answers.remove(&doubt.address) {
-            Some(answer) => {
-                let address = doubt.address.clone();
-                events.push(EventBody::Answered { address, answer: answer.clone(), by: by.clone() });
-                actions.push(Action::Answered { doubt: doubt.clone(), answer });
-            }
+        // Two entries of one address are one object: the journal was asked twice when its first answer was lost.
+        match answers.get(&doubt.address) {
+            Some(answer) => actions.push(Action::Answered { doubt: doubt.clone(), answer: answer.clone() }),
             None => rest.push(doubt.clone()),
         }
-    }
-    if let Some(address) = answers.keys().next() {
-        return Err(Problem::new(Code::DoubtUnknown, format!("`{address}` is not in doubt in run {}", run.id)));
     }
     let status = match (rest.is_empty(), run.cancel_requested) {
         (false, _) => Status::NeedsRecovery { doubts: rest },

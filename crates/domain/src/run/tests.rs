@@ -249,6 +249,16 @@ fn doubts_are_answered_one_by_one_and_then_planned_first() {
 }
 
 #[test]
+fn one_answer_is_for_all_entries_of_an_object() {
+    let twice: Vec<Doubt> = (1..3).map(|intent| Doubt { intent, ..doubts(1)[0].clone() }).collect();
+    let path = vec![Command::Claim, plan_made(true), Command::LeaseLost, Command::Claim];
+    let doubted = step(&after(path, false), Command::InDoubt { doubts: twice }).unwrap().run;
+    let moved = step(&doubted, recover(1, Answer::Absent)).unwrap();
+    assert_eq!(moved.run.status, Status::Queued(Next::PlanRecovered));
+    assert_eq!(moved.actions.len(), 2, "both intents are closed");
+}
+
+#[test]
 fn a_status_survives_json() {
     let statuses = [
         Status::Queued(Next::Apply),
