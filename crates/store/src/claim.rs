@@ -88,6 +88,9 @@ pub struct Planned {
     pub effective: bool,
     /// Kept, sealed, if the plan must be approved.
     pub plan: Vec<u8>,
+    /// The outputs of the state as it is: kept if there is nothing to apply. After a crash the state may have been
+    /// recovered without them.
+    pub outputs: Option<Outputs>,
 }
 
 #[derive(Clone)]
@@ -235,6 +238,9 @@ impl Store {
         };
         let sealed = sealer.seal(keys::Kind::Plan, &lease.run.to_string(), &planned.plan)?;
         let means = Means { sealed_plan: Some(sealed), ..Means::default() };
+        if let Some(outputs) = planned.outputs.filter(|_| !planned.effective) {
+            keep_outputs(&mut tx, &sealer, &locked, &outputs).await?;
+        }
         let run = advance(&mut tx, locked.id, &run, command, means).await?;
         tx.commit().await?;
         self.inner.bell.ring();
@@ -251,9 +257,7 @@ impl Store {
             insert_state(&mut tx, &sealer, &locked, &run, &state).await?;
         }
         if let Some(outputs) = finish.outputs {
-            let sealed = sealer.seal(keys::Kind::Outputs, "", &serde_json::to_vec(&outputs)?)?;
-            tx.execute("UPDATE deployments SET outputs = $2 WHERE id = $1", params![locked.id.to_string(), sealed])
-                .await?;
+            keep_outputs(&mut tx, &sealer, &locked, &outputs).await?;
         }
         for address in finish.adopted {
             tx.execute(
@@ -392,6 +396,12 @@ async fn insert_state(
         params![locked.id.to_string(), version, run.generation],
     )
     .await?;
+    Ok(())
+}
+
+async fn keep_outputs(tx: &mut Tx, sealer: &Sealer, locked: &Locked, outputs: &Outputs) -> Result<(), StoreError> {
+    let sealed = sealer.seal(keys::Kind::Outputs, "", &serde_json::to_vec(outputs)?)?;
+    tx.execute("UPDATE deployments SET outputs = $2 WHERE id = $1", params![locked.id.to_string(), sealed]).await?;
     Ok(())
 }
 

@@ -104,7 +104,12 @@ pub async fn nothing_due(store: &Store) {
 }
 
 pub fn plan() -> Planned {
-    Planned { summary: PlanSummary { creates: 1, ..Default::default() }, effective: true, plan: b"the plan".to_vec() }
+    Planned {
+        summary: PlanSummary { creates: 1, ..Default::default() },
+        effective: true,
+        plan: b"the plan".to_vec(),
+        outputs: None,
+    }
 }
 
 pub async fn begin_apply(store: &Store) -> Claim {
