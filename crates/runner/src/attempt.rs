@@ -121,6 +121,13 @@ impl Attempt<'_> {
         if self.claim.attempt > MOST_ATTEMPTS {
             return Ok(fail(broken(format!("given up after {} attempts", self.claim.attempt - 1))));
         }
+        if self.claim.kind == Kind::Destroy
+            && let Some((address, id)) = self.claim.adopt.first()
+        {
+            // A destroy imports nothing, so what exists would be forgotten.
+            let message = format!("{address} is to be adopted as {id} and is in no state yet");
+            return Ok(fail(Problem::new(Code::AdoptionPending, message)));
+        }
         if self.claim.kind == Kind::Destroy && workspace.state.is_none() {
             return self.nothing_to_do().await;
         }
@@ -137,7 +144,12 @@ impl Attempt<'_> {
             }
         };
         self.reports.tell(&plan.warnings);
-        let planned = Planned { summary: report::summary(&plan), effective: plan.effective, plan: plan.bytes.clone() };
+        let planned = Planned {
+            summary: report::summary(&plan),
+            effective: plan.effective,
+            plan: plan.bytes.clone(),
+            outputs: report::outputs(workspace.state.as_deref()),
+        };
         match self.shop.store.planned(&self.claim.lease, planned).await? {
             Status::Applying(_) => self.apply(engine, workspace, &plan.bytes).await,
             _ => Ok(Done::End(End::Clean)),
@@ -145,7 +157,7 @@ impl Attempt<'_> {
     }
 
     async fn nothing_to_do(&self) -> Result<Done, StoreError> {
-        let planned = Planned { summary: PlanSummary::default(), effective: false, plan: Vec::new() };
+        let planned = Planned { summary: PlanSummary::default(), effective: false, plan: Vec::new(), outputs: None };
         self.shop.store.planned(&self.claim.lease, planned).await?;
         Ok(Done::End(End::Clean))
     }

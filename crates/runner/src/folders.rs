@@ -1,6 +1,6 @@
 //! The worker's folders: templates by digest, shared and read-only; and a scratch folder per run.
 
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -33,8 +33,11 @@ impl Folders {
             if let Some(folder) = path.parent() {
                 std::fs::create_dir_all(folder)?;
             }
-            std::fs::write(&path, content)?;
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o400))?;
+            // Synced, because after a power cut a folder that exists counts as complete.
+            let mut file = std::fs::File::create(&path)?;
+            file.write_all(content)?;
+            file.set_permissions(std::fs::Permissions::from_mode(0o400))?;
+            file.sync_all()?;
         }
         match std::fs::rename(filling.path(), &target) {
             // Another run of the same template was quicker; its folder has the same content.

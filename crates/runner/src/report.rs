@@ -4,8 +4,11 @@ use landform_base::redact::Redactor;
 use landform_base::secret::SecretString;
 use landform_domain::run::{PlanSummary, PlannedChange};
 use landform_domain::{Code, Inputs, Problem};
-use landform_engine::{Action, Diagnostic, EngineError, Plan};
+use landform_engine::state::{State, StateOutput};
+use landform_engine::{Action, Diagnostic, EngineError, Output, Plan};
+use landform_store::Outputs;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 const MOST_CHANGES: usize = 500;
 const LONGEST_MESSAGE: usize = 4_000;
@@ -27,6 +30,17 @@ pub(crate) fn summary(plan: &Plan) -> PlanSummary {
         imports: plan.changes.iter().filter(|change| change.importing.is_some()).count() as u64,
         changes: plan.changes.iter().take(MOST_CHANGES).map(change).collect(),
     }
+}
+
+/// The outputs that a state holds. After a crash they may be there and nowhere else.
+pub(crate) fn outputs(state: Option<&[u8]>) -> Option<Outputs> {
+    let state = State::read(state?).ok()?;
+    let output = |(name, output): (&String, &StateOutput)| {
+        let parsed = |raw: &RawValue| serde_json::from_str::<Value>(raw.get()).ok();
+        let output = Output { value: parsed(&output.value)?, ty: parsed(&output.ty)?, sensitive: output.sensitive };
+        Some((name.clone(), serde_json::to_value(output).ok()?))
+    };
+    state.outputs.iter().map(output).collect()
 }
 
 fn action_word(action: Action) -> &'static str {

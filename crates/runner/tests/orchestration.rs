@@ -308,6 +308,8 @@ async fn dies_everywhere(choice: EngineChoice) {
         }
         assert!(now.status.is_success(), "died after {died_after:?}: {:?}", now.status);
         assert_eq!(house.exist(), things(3), "died after {died_after:?}");
+        let outputs = house.store.outputs(&wish.tenant, &wish.name).await.unwrap();
+        assert_eq!(outputs["count"]["value"], json!(3), "died after {died_after:?}");
         // The state has all of it: a destroy leaves nothing.
         let destroy = house.destroy().await;
         house.succeeds(destroy).await;

@@ -107,7 +107,7 @@ fn write_state(objects: &Objects, before: Option<&[u8]>) -> Vec<u8> {
     let serial: u64 = before["serial"].to_string().parse().unwrap();
     let resources: Vec<Value> = objects.iter().map(|(address, id)| entry(address, id)).collect();
     serde_json::to_vec(&json!({"version": 4, "terraform_version": "1.0.0", "serial": serial + 1,
-        "lineage": "the-lineage", "outputs": {}, "resources": resources, "check_results": null}))
+        "lineage": "the-lineage", "outputs": {"count": {"value": objects.len(), "type": "number"}}, "resources": resources, "check_results": null}))
     .unwrap()
 }
 
@@ -179,13 +179,15 @@ impl Engine for TestEngine {
             .map(|address| change(address, Action::Create))
             .chain(planned.deletes.iter().map(|(address, _)| change(address, Action::Delete)))
             .collect();
+        let state: Value = workspace.state.as_ref().map_or(Value::Null, |bytes| serde_json::from_slice(bytes).unwrap());
+        let outputs_change = request.mode != Mode::Destroy && state["outputs"]["count"]["value"] != json!(want.len());
         self.steps.step("planned").await;
         Ok(Plan {
             engine: self.kind,
             version: self.version(),
             bytes: serde_json::to_vec(&planned).unwrap(),
-            outputs_change: false,
-            effective: !changes.is_empty() || !imports.is_empty(),
+            outputs_change,
+            effective: outputs_change || !changes.is_empty() || !imports.is_empty(),
             changes,
             json: Value::Null,
             warnings: Vec::new(),
