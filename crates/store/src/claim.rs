@@ -114,10 +114,21 @@ pub struct Resolution {
 impl Store {
     /// The next run that is due, fairly between tenants: first those whose worker went silent, then the queue.
     pub async fn claim(&self, worker: &WorkerId) -> Result<Option<Claim>, StoreError> {
+        let mut looks = 0;
         // A look that takes no locks, so that waiting workers cost nothing.
         while self.db().read_one(DUE, params![]).await?.is_some() {
             let mut tx = self.db().begin().await?;
-            let Some((locked, run)) = self.pick(&mut tx).await? else { return Ok(None) };
+            let Some((locked, run)) = self.pick(&mut tx).await? else {
+                drop(tx);
+                // Something is due, but its row is locked: by another claim, which is over in a moment, or by a
+                // transaction that was refused and is being rolled back.
+                looks += 1;
+                if looks == MOST_LOOKS {
+                    return Ok(None);
+                }
+                tokio::time::sleep(BETWEEN_LOOKS).await;
+                continue;
+            };
             let Some(key) = self.inner.keys.opened(&locked.tenant) else {
                 drop(tx);
                 self.tenant_key(&locked.tenant).await?;
@@ -307,6 +318,9 @@ impl Store {
         millis(self.inner.lease)
     }
 }
+
+const MOST_LOOKS: u32 = 20;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 const DUE: &str = "SELECT d.id FROM deployments d
      WHERE d.lease_until IS NOT NULL AND d.lease_until < {now} AND d.active_run IS NOT NULL

@@ -62,12 +62,17 @@ pub(crate) async fn lock_by_id(tx: &mut Tx, id: DeploymentId) -> Result<Option<L
     row.as_ref().map(Locked::from_row).transpose()
 }
 
-/// The gate of every write by a worker: the row is locked, and its epoch is the lease's, or nothing is written.
+/// The gate of every write by a worker: the row is locked if its epoch is the lease's; otherwise nothing is locked, and
+/// nothing is written.
 pub(crate) async fn fence(tx: &mut Tx, lease: &Lease) -> Result<Locked, StoreError> {
-    match lock_by_id(tx, lease.deployment).await? {
-        Some(locked) if locked.epoch == lease.epoch => Ok(locked),
-        _ => Err(StoreError::Fenced),
-    }
+    let row = tx
+        .one(
+            "SELECT id, tenant, name, generation, state_generation, state_version, last_state_version, epoch
+             FROM deployments WHERE id = $1 AND epoch = $2 {lock}",
+            params![lease.deployment.to_string(), lease.epoch],
+        )
+        .await?;
+    row.as_ref().map(Locked::from_row).transpose()?.ok_or(StoreError::Fenced)
 }
 
 pub(crate) async fn load_run(tx: &mut Tx, id: RunId) -> Result<Option<Run>, StoreError> {
