@@ -78,7 +78,7 @@ async fn kill_and_recover(stage: &mut Stage) -> Result<(), Failure> {
     let run = stage.accepted(&["deploy", "acme/fleet", "--template", "fleet", "--var", "size:=400"]).await?;
     stage.until(&run, |run| run["status"] == "applying").await?;
     tokio::time::sleep(Duration::from_millis(30)).await;
-    stage.kill_server()?;
+    stage.kill_server().await?;
     stage.say("… and started again. The journal knows what was done; what is in doubt is said, never guessed.");
     stage.start_server().await?;
     let settled = stage.until(&run, |run| run["finished"] == true || run["status"] == "needs_recovery").await?;

@@ -58,11 +58,13 @@ impl Stage {
         Ok(())
     }
 
-    pub fn kill_server(&mut self) -> Result<(), Failure> {
-        let server = self.server.take().ok_or_else(|| surprise("no server runs"))?;
+    pub async fn kill_server(&mut self) -> Result<(), Failure> {
+        let mut server = self.server.take().ok_or_else(|| surprise("no server runs"))?;
         let id = server.id().ok_or_else(|| surprise("the server has ended by itself"))?;
         println!("$ kill -9 {id}");
-        signal(id, rustix::process::Signal::KILL)
+        signal(id, rustix::process::Signal::KILL)?;
+        server.wait().await.map_err(broken)?;
+        Ok(())
     }
 
     pub async fn stop_server(mut self) -> Result<(), Failure> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use landform_testkit::landform::{Landform, answer};
+use landform_testkit::landform::Landform;
 use landform_testkit::{ledger, parts};
 use serde_json::Value;
 
@@ -30,13 +30,14 @@ pub fn ids_by_name(ledger: &Path) -> Result<BTreeMap<String, BTreeSet<String>>> 
 /// Every object of a deployment's state: its name and id.
 pub async fn objects_in_state(landform: &Landform, deployment: &str) -> Result<BTreeMap<String, String>> {
     let path = format!("/v1/tenants/kills/deployments/{deployment}/state");
-    let request = landform.request(reqwest::Method::GET, &path);
-    // A first apply that was killed early has left no state.
-    if request.try_clone().context("a request without a body")?.send().await?.status() == reqwest::StatusCode::NOT_FOUND
-    {
+    let response = landform.request(reqwest::Method::GET, &path).send().await?;
+    let status = response.status();
+    let state: Value = serde_json::from_str(&response.text().await?)?;
+    // A first apply that was killed early has left no state; a deployment that vanished is something else.
+    if state["code"] == "state_unknown" {
         return Ok(BTreeMap::new());
     }
-    let state = answer(request).await?;
+    ensure!(status.is_success(), "GET {path}: {status}: {state}");
     let mut objects = BTreeMap::new();
     for resource in state["resources"].as_array().into_iter().flatten() {
         for instance in resource["instances"].as_array().into_iter().flatten() {
