@@ -24,7 +24,7 @@ use crate::failure::Failure;
 #[derive(Args, Debug)]
 pub struct Options {
     /// The address to listen on
-    #[arg(long, default_value = DEFAULT_LISTEN, value_name = "ADDRESS")]
+    #[arg(long, env = "LANDFORM_LISTEN", default_value = DEFAULT_LISTEN, value_name = "ADDRESS")]
     listen: SocketAddr,
     /// A PostgreSQL URL [default: SQLite in the data folder]
     #[arg(long, env = "LANDFORM_DATABASE", hide_env_values = true, value_name = "URL")]
