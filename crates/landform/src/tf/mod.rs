@@ -1,6 +1,7 @@
 //! `landform tf`: the commands of OpenTofu in an ordinary folder, carried out by the native engine.
 //!
-//! Exit codes are those of OpenTofu: 0, or 1 for a failure, or 2 where `-detailed-exitcode` finds something to change.
+//! Exit codes are those of OpenTofu: 0, or 1 for a failure, or 2 where `-detailed-exitcode` finds something to change;
+//! and 3, so that a script can go on with `tofu`, where the folder is outside of what this engine does.
 
 mod commands;
 mod journal;
@@ -29,7 +30,10 @@ pub async fn run(args: Vec<OsString>) -> ExitCode {
         Ok(code) => code,
         Err(failure) => {
             messages::failure(&failure);
-            ExitCode::FAILURE
+            match failure {
+                Failure::Engine(EngineError::Unsupported(_)) => ExitCode::from(3),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }
