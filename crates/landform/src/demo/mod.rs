@@ -42,11 +42,15 @@ pub async fn run(options: Options) -> Result<(), Failure> {
     stage.run(&["deploy", "acme/hello", "--template", "greeting", "--var", "name=moon", "--wait"]).await?;
     stage.expect_output("acme/hello", "greeting", &Value::from("Hello, moon!")).await?;
 
-    approve(&mut stage).await?;
+    stage.say("A change can wait for approval. It is then applied exactly as planned, or refused as stale.");
+    let sun = ["deploy", "acme/hello", "--template", "greeting", "--var", "name=sun", "--approval"];
+    approve(&mut stage, &sun).await?;
+    stage.expect_output("acme/hello", "greeting", &Value::from("Hello, sun!")).await?;
+
     kill_and_recover(&mut stage).await?;
 
-    stage.say("Everything goes the way it came.");
-    stage.run(&["destroy", "acme/hello", "--wait"]).await?;
+    stage.say("Everything goes the way it came: what needs approval needs it for its end too.");
+    approve(&mut stage, &["destroy", "acme/hello"]).await?;
     stage.run(&["destroy", "acme/fleet", "--wait"]).await?;
     let left = stage.ask(&["deployments"]).await?;
     if left["deployments"].as_array().is_none_or(|list| !list.is_empty()) {
@@ -60,15 +64,12 @@ pub async fn run(options: Options) -> Result<(), Failure> {
 }
 
 /// A change that a person has to approve waits as a plan, and is then applied exactly as it was shown.
-async fn approve(stage: &mut Stage) -> Result<(), Failure> {
-    stage.say("A change can wait for approval. It is then applied exactly as planned, or refused as stale.");
-    let words = ["deploy", "acme/hello", "--template", "greeting", "--var", "name=sun", "--approval"];
-    let run = stage.accepted(&words).await?;
+async fn approve(stage: &mut Stage, words: &[&str]) -> Result<(), Failure> {
+    let run = stage.accepted(words).await?;
     let planned = stage.until(&run, |run| run["status"] == "awaiting_approval").await?;
-    println!("  the plan: {} to change", planned["plan"]["updates"]);
+    println!("  the plan: {} to change, {} to destroy", planned["plan"]["updates"], planned["plan"]["deletes"]);
     stage.run(&["run", "approve", &run]).await?;
-    stage.run(&["run", "watch", &run]).await?;
-    stage.expect_output("acme/hello", "greeting", &Value::from("Hello, sun!")).await
+    stage.run(&["run", "watch", &run]).await
 }
 
 /// The server dies in the middle of an apply. Nothing is lost, and nothing is made twice.
