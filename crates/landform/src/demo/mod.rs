@@ -53,7 +53,7 @@ pub async fn run(options: Options) -> Result<(), Failure> {
     approve(&mut stage, &["destroy", "acme/hello"]).await?;
     stage.run(&["destroy", "acme/fleet", "--wait"]).await?;
     let left = stage.ask(&["deployments"]).await?;
-    if left["deployments"].as_array().is_none_or(|list| !list.is_empty()) {
+    if left.as_array().is_none_or(|list| !list.is_empty()) {
         return Err(surprise(format!("deployments are left: {left}")));
     }
     println!("\nDone in {:.1} s: nothing is left, nothing was lost.", begin.elapsed().as_secs_f64());
