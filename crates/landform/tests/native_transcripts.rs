@@ -131,8 +131,20 @@ fn blur(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             for (name, field) in fields {
-                let generated =
-                    ["id", "token", "rfc3339", "rotation_rfc3339", "unix", "second", "minute", "hour", "agent_id"];
+                let generated = [
+                    "id",
+                    "token",
+                    "agent_id",
+                    "rfc3339",
+                    "rotation_rfc3339",
+                    "unix",
+                    "second",
+                    "minute",
+                    "hour",
+                    "day",
+                    "month",
+                    "year",
+                ];
                 if generated.contains(&name.as_str()) && !field.is_null() {
                     *field = Value::from("generated");
                 } else {
@@ -168,11 +180,14 @@ async fn time_static_is_created_replaced_and_destroyed() {
 }
 
 #[tokio::test]
-async fn time_rotating_is_created_updated_and_destroyed() {
+async fn time_rotating_is_created_updated_replaced_and_destroyed() {
     let mut both = Both::new(&[Source::part("hashicorp/time")]).await;
     both.write("resource \"time_rotating\" \"r\" { rotation_days = 10 }\n");
     both.same(&["apply", "-auto-approve"]);
     both.write("resource \"time_rotating\" \"r\" { rotation_days = 20 }\n");
+    both.same(&["apply", "-auto-approve"]);
+    both.hand_over();
+    both.write("resource \"time_rotating\" \"r\" {\n  rotation_days = 20\n  triggers = { again = \"yes\" }\n}\n");
     both.same(&["apply", "-auto-approve"]);
     both.hand_over();
     both.write("# nothing is wanted any more\n");
