@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::OnceLock;
@@ -128,12 +128,19 @@ fn spawner() -> io::Result<&'static mpsc::Sender<Request>> {
 }
 
 /// Runs its arguments and ends as they end; `wait` is repeated because a signal interrupts it.
-const PASS_ON_ONE_SIGNAL: &str = r#"
-child= asked=
-trap 'trap "" TERM; asked=yes; test -z "$child" || kill -TERM "$child"' TERM
-"$@" &
+///
+/// It begins only when it is told to on its standard input. Whoever dies before the child is registered has closed
+/// that pipe, and nothing begins: a program that nobody can find again must not run.
+/// A signal is trapped, never ignored: the program would inherit that, and run on as if nobody had asked.
+pub(super) const PASS_ON_ONE_SIGNAL: &str = r#"
+child= asked= told=
+tell() { test -n "$told" || { told=yes; kill -TERM "$child"; }; }
+trap 'asked=yes; test -z "$child" || tell' TERM
+read -r go || exit 143
+test -z "$asked" || exit 143
+"$@" </dev/null &
 child=$!
-test -z "$asked" || kill -TERM "$child"
+test -z "$asked" || tell
 wait "$child"
 status=$?
 while kill -0 "$child" 2>/dev/null; do
@@ -168,14 +175,20 @@ fn spawn_here(spec: Spec) -> io::Result<Child> {
     if let Some(folder) = &spec.folder {
         command.current_dir(folder);
     }
-    command.stdin(spec.stdin).stdout(spec.stdout).stderr(spec.stderr);
+    let gated = spec.on_parent_death == OnParentDeath::Terminate;
+    let stdin = if gated { Stream::Piped } else { spec.stdin };
+    command.stdin(stdin).stdout(spec.stdout).stderr(spec.stderr);
     command.process_group(0);
     die_with_parent(&mut command, spec.on_parent_death.signal());
-    let inner = command.spawn()?;
+    let mut inner = command.spawn()?;
+    let gate = inner.stdin.take_if(|_| gated);
     let mut child = Child::new(inner)?;
     if let Some(folder) = &spec.register {
         let entry = Registered::of(child.id(), spec.on_parent_death == OnParentDeath::Terminate)?;
         child.registered_at(register::write(folder, &entry)?);
+    }
+    if let Some(gate) = gate {
+        std::fs::File::from(gate.into_owned_fd()?).write_all(b"go\n")?;
     }
     Ok(child)
 }

@@ -213,3 +213,23 @@ async fn sweep_kills_what_does_not_stop_in_time() {
     let swept = sweep(folder.path(), Duration::ZERO).await.unwrap();
     assert_eq!(swept, [Swept { pid, outcome: Outcome::Killed }]);
 }
+
+/// The parent has died between starting the child and registering it: nobody could find the program again.
+#[tokio::test]
+async fn a_program_that_saves_its_state_begins_only_when_it_is_registered() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("mark");
+    let status = std::process::Command::new("/bin/sh")
+        .args(["-c", super::spawn::PASS_ON_ONE_SIGNAL, "sh", "/bin/sh", "-c"])
+        .arg(format!("echo > {}", mark.display()))
+        .stdin(std::process::Stdio::null())
+        .status()
+        .unwrap();
+    assert_eq!((status.code(), mark.exists()), (Some(143), false));
+
+    let mut spec = shell(&format!("echo > {}", mark.display()));
+    spec.on_parent_death = OnParentDeath::Terminate;
+    let mut child = spawn(spec).await.unwrap();
+    assert!(child.wait().await.unwrap().success());
+    assert!(mark.exists());
+}
