@@ -54,7 +54,7 @@ fn compare(left: &Value, right: &Value) -> Option<bool> {
             if left_elements.len() != right_elements.len() {
                 return Some(false);
             }
-            compare_all(left_elements.iter().zip(right_elements))
+            compare_all(left_elements.iter().zip(right_elements.iter()))
         }
         (Data::Mapping(left), Data::Mapping(right)) => {
             if left.len() != right.len() || !left.keys().all(|key| right.contains_key(key)) {
@@ -132,13 +132,14 @@ fn conforms(ty: &Type, constraint: &Type) -> bool {
         | (Type::Set(ty), Type::Set(constraint))
         | (Type::Map(ty), Type::Map(constraint)) => conforms(ty, constraint),
         (Type::Tuple(types), Type::Tuple(constraints)) => {
-            types.len() == constraints.len() && types.iter().zip(constraints).all(|(ty, wanted)| conforms(ty, wanted))
+            types.len() == constraints.len()
+                && types.iter().zip(constraints.iter()).all(|(ty, wanted)| conforms(ty, wanted))
         }
         (Type::Object { attributes: types, .. }, Type::Object { attributes: constraints, .. }) => {
             types.len() == constraints.len()
                 && types
                     .iter()
-                    .zip(constraints)
+                    .zip(constraints.iter())
                     .all(|((name, ty), (wanted_name, wanted))| name == wanted_name && conforms(ty, wanted))
         }
         _ => ty == constraint,

@@ -18,7 +18,7 @@ impl Value {
             (Data::Unknown(_), _) => Err(CodecError::new("the value is not known")),
             (Data::Bool(value), Type::Bool) => Ok(Json::Bool(*value)),
             (Data::Number(value), Type::Number) => Ok(Json::Number(json_number(value))),
-            (Data::String(value), Type::String) => Ok(Json::String(value.clone())),
+            (Data::String(value), Type::String) => Ok(Json::String(value.to_string())),
             (Data::Sequence(elements), Type::List(element) | Type::Set(element)) => Ok(Json::Array(
                 elements
                     .iter()
@@ -29,7 +29,7 @@ impl Value {
             (Data::Sequence(elements), Type::Tuple(types)) if elements.len() == types.len() => Ok(Json::Array(
                 elements
                     .iter()
-                    .zip(types)
+                    .zip(types.iter())
                     .enumerate()
                     .map(|(index, (value, ty))| value.to_json(ty).map_err(|error| error.inside_index(index)))
                     .collect::<Result<_, _>>()?,
@@ -83,7 +83,7 @@ impl Value {
             (Json::Array(elements), Type::Tuple(types)) if elements.len() == types.len() => Ok(Value::tuple(
                 elements
                     .iter()
-                    .zip(types)
+                    .zip(types.iter())
                     .enumerate()
                     .map(|(index, (json, ty))| Value::from_json(json, ty).map_err(|error| error.inside_index(index)))
                     .collect::<Result<_, _>>()?,

@@ -52,7 +52,7 @@ fn pack(value: &Value, ty: &Type) -> Result<Pack, CodecError> {
         (Data::Unknown(refinement), _) => Ok(pack_unknown(refinement, ty)),
         (Data::Bool(value), Type::Bool) => Ok(Pack::Boolean(*value)),
         (Data::Number(value), Type::Number) => Ok(pack_number(value)),
-        (Data::String(value), Type::String) => Ok(Pack::from(value.as_str())),
+        (Data::String(value), Type::String) => Ok(Pack::from(&**value)),
         (Data::Sequence(elements), Type::List(element) | Type::Set(element)) => Ok(Pack::Array(
             elements
                 .iter()
@@ -63,7 +63,7 @@ fn pack(value: &Value, ty: &Type) -> Result<Pack, CodecError> {
         (Data::Sequence(elements), Type::Tuple(types)) if elements.len() == types.len() => Ok(Pack::Array(
             elements
                 .iter()
-                .zip(types)
+                .zip(types.iter())
                 .enumerate()
                 .map(|(index, (value, ty))| pack(value, ty).map_err(|error| error.inside_index(index)))
                 .collect::<Result<_, _>>()?,
@@ -173,7 +173,7 @@ fn unpack(packed: Pack, ty: &Type) -> Result<Value, CodecError> {
         (Pack::Array(elements), Type::Tuple(types)) if elements.len() == types.len() => Ok(Value::tuple(
             elements
                 .into_iter()
-                .zip(types)
+                .zip(types.iter())
                 .enumerate()
                 .map(|(index, (element, ty))| unpack(element, ty).map_err(|error| error.inside_index(index)))
                 .collect::<Result<_, _>>()?,

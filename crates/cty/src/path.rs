@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::{Data, Mark, Marks, Type, Value};
 
@@ -73,28 +74,28 @@ impl Value {
                 (Data::Sequence(elements), ty) => {
                     let is_set = matches!(ty, Type::Set(_));
                     let mut changed = Vec::with_capacity(elements.len());
-                    for (index, element) in elements.into_iter().enumerate() {
+                    for (index, element) in Arc::unwrap_or_clone(elements).into_iter().enumerate() {
                         path.push(if is_set { Step::Element(Box::new(element.clone())) } else { Step::Index(index) });
                         changed.push(go(element, path, change));
                         path.pop();
                     }
                     match ty {
                         Type::Tuple(_) => Value::tuple(changed),
-                        Type::Set(element) => Value::set(element_of(*element, changed.first()), changed),
-                        Type::List(element) => Value::list(element_of(*element, changed.first()), changed),
+                        Type::Set(element) => Value::set(element_of(&element, changed.first()), changed),
+                        Type::List(element) => Value::list(element_of(&element, changed.first()), changed),
                         _ => unreachable!("only lists, sets and tuples are sequences"),
                     }
                 }
                 (Data::Mapping(elements), ty) => {
                     let is_map = matches!(ty, Type::Map(_));
                     let mut changed = BTreeMap::new();
-                    for (key, element) in elements {
+                    for (key, element) in Arc::unwrap_or_clone(elements) {
                         path.push(if is_map { Step::Key(key.clone()) } else { Step::Attribute(key.clone()) });
                         changed.insert(key, go(element, path, change));
                         path.pop();
                     }
                     match ty {
-                        Type::Map(element) => Value::map(element_of(*element, changed.values().next()), changed),
+                        Type::Map(element) => Value::map(element_of(&element, changed.values().next()), changed),
                         _ => Value::object(changed),
                     }
                 }
@@ -103,8 +104,8 @@ impl Value {
             rebuilt.marks.extend(marks);
             change(path, rebuilt)
         }
-        fn element_of(old: Type, first: Option<&Value>) -> Type {
-            first.map_or(old, |value| value.ty.clone())
+        fn element_of(old: &Type, first: Option<&Value>) -> Type {
+            first.map_or(old, |value| &value.ty).clone()
         }
         go(self, &mut Path::new(), change)
     }
@@ -136,6 +137,16 @@ impl Value {
             }
     }
 
+    /// Whether anything is marked, this value or one of its parts.
+    pub fn has_marks(&self) -> bool {
+        !self.marks.is_empty()
+            || match &self.data {
+                Data::Sequence(elements) => elements.iter().any(Value::has_marks),
+                Data::Mapping(elements) => elements.values().any(Value::has_marks),
+                _ => false,
+            }
+    }
+
     /// The value without the marks on itself (its parts keep theirs), and these marks.
     pub fn unmark(mut self) -> (Value, Marks) {
         let marks = std::mem::take(&mut self.marks);
@@ -145,10 +156,18 @@ impl Value {
     /// The value without any marks, and all the marks that were on it and its parts.
     pub fn unmark_deep(mut self) -> (Value, Marks) {
         fn collect(value: &mut Value, marks: &mut Marks) {
+            // What is shared and has no marks stays shared.
+            if !value.has_marks() {
+                return;
+            }
             marks.append(&mut value.marks);
             match &mut value.data {
-                Data::Sequence(elements) => elements.iter_mut().for_each(|element| collect(element, marks)),
-                Data::Mapping(elements) => elements.values_mut().for_each(|element| collect(element, marks)),
+                Data::Sequence(elements) => {
+                    Arc::make_mut(elements).iter_mut().for_each(|element| collect(element, marks))
+                }
+                Data::Mapping(elements) => {
+                    Arc::make_mut(elements).values_mut().for_each(|element| collect(element, marks))
+                }
                 _ => {}
             }
         }
@@ -186,9 +205,9 @@ impl Value {
             }
             match (&mut value.data, step) {
                 (Data::Mapping(elements), Step::Attribute(name) | Step::Key(name)) => {
-                    place(elements.get_mut(name).expect("looked up above"), rest)
+                    place(Arc::make_mut(elements).get_mut(name).expect("looked up above"), rest)
                 }
-                (Data::Sequence(elements), Step::Index(index)) => place(&mut elements[*index], rest),
+                (Data::Sequence(elements), Step::Index(index)) => place(&mut Arc::make_mut(elements)[*index], rest),
                 _ => unreachable!("looked up above"),
             }
         }

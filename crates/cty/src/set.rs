@@ -54,7 +54,7 @@ fn write_key(value: &Value, key: &mut String) {
         Data::Sequence(elements) => {
             let (open, close) = if matches!(value.ty, Type::Tuple(_)) { ('<', '>') } else { ('[', ']') };
             key.push(open);
-            for element in elements {
+            for element in elements.iter() {
                 write_key(element, key);
                 key.push(';');
             }
@@ -63,7 +63,7 @@ fn write_key(value: &Value, key: &mut String) {
         Data::Mapping(elements) => {
             let is_map = matches!(value.ty, Type::Map(_));
             key.push(if is_map { '{' } else { '<' });
-            for (name, element) in elements {
+            for (name, element) in elements.iter() {
                 if is_map {
                     write_quoted(name, key);
                     key.push(':');

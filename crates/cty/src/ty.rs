@@ -1,23 +1,26 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
 
 /// The type of a value. `Dynamic` stands for a type that is not known yet, or that travels with the value.
+///
+/// Every value has its type with it, so a copy of a type shares what is inside.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Type {
     Dynamic,
     Bool,
     Number,
     String,
-    List(Box<Type>),
-    Set(Box<Type>),
-    Map(Box<Type>),
-    Tuple(Vec<Type>),
+    List(Arc<Type>),
+    Set(Arc<Type>),
+    Map(Arc<Type>),
+    Tuple(Arc<[Type]>),
     /// `optional` names the attributes that a conversion may leave out; only type constraints have any.
     Object {
-        attributes: BTreeMap<String, Type>,
-        optional: BTreeSet<String>,
+        attributes: Arc<BTreeMap<String, Type>>,
+        optional: Arc<BTreeSet<String>>,
     },
 }
 
@@ -28,22 +31,30 @@ pub struct NotAType(String);
 
 impl Type {
     pub fn list(element: Type) -> Type {
-        Type::List(Box::new(element))
+        Type::List(Arc::new(element))
     }
 
     pub fn set(element: Type) -> Type {
-        Type::Set(Box::new(element))
+        Type::Set(Arc::new(element))
     }
 
     pub fn map(element: Type) -> Type {
-        Type::Map(Box::new(element))
+        Type::Map(Arc::new(element))
+    }
+
+    pub fn tuple(elements: impl IntoIterator<Item = Type>) -> Type {
+        Type::Tuple(elements.into_iter().collect())
     }
 
     pub fn object<K: Into<String>>(attributes: impl IntoIterator<Item = (K, Type)>) -> Type {
-        Type::Object {
-            attributes: attributes.into_iter().map(|(name, ty)| (name.into(), ty)).collect(),
-            optional: BTreeSet::new(),
-        }
+        static NONE: LazyLock<Arc<BTreeSet<String>>> = LazyLock::new(Arc::default);
+        let attributes = attributes.into_iter().map(|(name, ty)| (name.into(), ty)).collect();
+        Type::Object { attributes: Arc::new(attributes), optional: NONE.clone() }
+    }
+
+    /// An object of which a conversion may leave out the attributes in `optional`.
+    pub fn object_with_optional(attributes: BTreeMap<String, Type>, optional: BTreeSet<String>) -> Type {
+        Type::Object { attributes: Arc::new(attributes), optional: Arc::new(optional) }
     }
 
     pub fn is_primitive(&self) -> bool {
@@ -81,14 +92,28 @@ impl Type {
         }
     }
 
+    fn has_optional(&self) -> bool {
+        match self {
+            Type::Dynamic | Type::Bool | Type::Number | Type::String => false,
+            Type::List(element) | Type::Set(element) | Type::Map(element) => element.has_optional(),
+            Type::Tuple(elements) => elements.iter().any(Type::has_optional),
+            Type::Object { attributes, optional } => {
+                !optional.is_empty() || attributes.values().any(Type::has_optional)
+            }
+        }
+    }
+
     /// The type of the values that a constraint leads to: no value's type has optional attributes.
     pub fn without_optional(&self) -> Type {
+        if !self.has_optional() {
+            return self.clone();
+        }
         match self {
             Type::Dynamic | Type::Bool | Type::Number | Type::String => self.clone(),
             Type::List(element) => Type::list(element.without_optional()),
             Type::Set(element) => Type::set(element.without_optional()),
             Type::Map(element) => Type::map(element.without_optional()),
-            Type::Tuple(elements) => Type::Tuple(elements.iter().map(Type::without_optional).collect()),
+            Type::Tuple(elements) => Type::tuple(elements.iter().map(Type::without_optional)),
             Type::Object { attributes, .. } => {
                 Type::object(attributes.iter().map(|(name, ty)| (name.clone(), ty.without_optional())))
             }
@@ -139,7 +164,7 @@ impl Type {
                 if optional.is_empty() {
                     json!(["object", attributes])
                 } else {
-                    json!(["object", attributes, optional])
+                    json!(["object", attributes, **optional])
                 }
             }
         }
@@ -181,7 +206,7 @@ impl Type {
                 if !optional.iter().all(|name| attributes.contains_key(name)) {
                     return Err(refuse());
                 }
-                Ok(Type::Object { attributes, optional })
+                Ok(Type::object_with_optional(attributes, optional))
             }
             _ => Err(refuse()),
         }

@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::{Number, Type, normalize, set};
 
@@ -35,6 +36,8 @@ impl Refinement {
 
 /// A value with its type and marks. Marks sit where they were put: a container's element keeps its own, but for a set,
 /// which takes over the marks of its elements.
+///
+/// A copy shares what is inside: a reference to a whole resource costs as much as one to a number.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Value {
     pub ty: Type,
@@ -48,11 +51,11 @@ pub enum Data {
     Unknown(Box<Refinement>),
     Bool(bool),
     Number(Number),
-    String(String),
+    String(Arc<str>),
     /// Lists, tuples, and sets; a set's elements are unique and in a canonical order.
-    Sequence(Vec<Value>),
+    Sequence(Arc<Vec<Value>>),
     /// Maps and objects; an object has every attribute of its type.
-    Mapping(BTreeMap<String, Value>),
+    Mapping(Arc<BTreeMap<String, Value>>),
 }
 
 impl Value {
@@ -89,17 +92,17 @@ impl Value {
             (Type::List(element), Some(false)) => {
                 if let Some(length @ 0..=MAX_KNOWN_LENGTH) = length {
                     let elements = vec![Value::unknown((**element).clone()); length as usize];
-                    return Value::new(ty, Data::Sequence(elements));
+                    return Value::new(ty, Data::Sequence(Arc::new(elements)));
                 }
             }
             (Type::Set(element), Some(false)) => {
                 if let Some(length @ 0..=1) = length {
                     let elements = vec![Value::unknown((**element).clone()); length as usize];
-                    return Value::new(ty, Data::Sequence(elements));
+                    return Value::new(ty, Data::Sequence(Arc::new(elements)));
                 }
             }
             (Type::Map(_), Some(false)) if length == Some(0) => {
-                return Value::new(ty, Data::Mapping(BTreeMap::new()));
+                return Value::new(ty, Data::Mapping(Arc::default()));
             }
             _ => {}
         }
@@ -120,37 +123,37 @@ impl Value {
 
     /// Text in Unicode's normal form C: two spellings of one text are one value.
     pub fn string(text: impl AsRef<str>) -> Value {
-        Value::new(Type::String, Data::String(normalize(text.as_ref())))
+        Value::new(Type::String, Data::String(normalize(text.as_ref()).into()))
     }
 
     /// A list. Where `element` is not wholly known, the elements say what it is.
     pub fn list(element: Type, elements: Vec<Value>) -> Value {
-        Value::new(Type::list(element_type(element, &elements)), Data::Sequence(elements))
+        Value::new(Type::list(element_type(element, &elements)), Data::Sequence(Arc::new(elements)))
     }
 
     /// A set: equal elements become one, and the elements' marks become the set's.
     pub fn set(element: Type, elements: Vec<Value>) -> Value {
         let element = element_type(element, &elements);
         let (elements, marks) = set::canonical(elements);
-        Value { ty: Type::set(element), data: Data::Sequence(elements), marks }
+        Value { ty: Type::set(element), data: Data::Sequence(Arc::new(elements)), marks }
     }
 
     pub fn map<K: Into<String>>(element: Type, elements: impl IntoIterator<Item = (K, Value)>) -> Value {
         let elements: BTreeMap<String, Value> = elements.into_iter().map(|(key, value)| (key.into(), value)).collect();
         let element = element_type(element, elements.values());
-        Value::new(Type::map(element), Data::Mapping(elements))
+        Value::new(Type::map(element), Data::Mapping(Arc::new(elements)))
     }
 
     pub fn tuple(elements: Vec<Value>) -> Value {
         let ty = Type::Tuple(elements.iter().map(|element| element.ty.clone()).collect());
-        Value::new(ty, Data::Sequence(elements))
+        Value::new(ty, Data::Sequence(Arc::new(elements)))
     }
 
     pub fn object<K: Into<String>>(attributes: impl IntoIterator<Item = (K, Value)>) -> Value {
         let attributes: BTreeMap<String, Value> =
             attributes.into_iter().map(|(name, value)| (name.into(), value)).collect();
         let ty = Type::object(attributes.iter().map(|(name, value)| (name.clone(), value.ty.clone())));
-        Value::new(ty, Data::Mapping(attributes))
+        Value::new(ty, Data::Mapping(Arc::new(attributes)))
     }
 
     pub fn is_null(&self) -> bool {
@@ -268,8 +271,8 @@ impl std::fmt::Debug for Data {
             Data::Bool(value) => value.fmt(f),
             Data::Number(value) => value.fmt(f),
             Data::String(value) => value.fmt(f),
-            Data::Sequence(elements) => f.debug_list().entries(elements).finish(),
-            Data::Mapping(elements) => f.debug_map().entries(elements).finish(),
+            Data::Sequence(elements) => f.debug_list().entries(elements.iter()).finish(),
+            Data::Mapping(elements) => f.debug_map().entries(elements.iter()).finish(),
         }
     }
 }

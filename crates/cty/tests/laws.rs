@@ -12,7 +12,7 @@ fn types() -> impl Strategy<Value = Type> {
             concrete.clone().prop_map(Type::list),
             concrete.clone().prop_map(Type::set),
             concrete.prop_map(Type::map),
-            prop::collection::vec(inner.clone(), 0..3).prop_map(Type::Tuple),
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Type::tuple),
             prop::collection::btree_map("[a-z]{1,3}", inner, 0..3).prop_map(Type::object),
         ]
     })

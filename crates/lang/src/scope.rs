@@ -8,6 +8,12 @@ use crate::{Diagnostic, Reference};
 /// other, past what the budget can count.
 pub trait Scope {
     fn resolve(&self, reference: &Reference) -> Result<Value, Diagnostic>;
+
+    /// One element of what the reference stands for, if the scope has it without making the whole: among ten thousand
+    /// instances each may refer to its neighbour. `None` leaves it to [`Scope::resolve`], also to say what is wrong.
+    fn resolve_element(&self, _reference: &Reference, _key: &Value) -> Option<Value> {
+        None
+    }
 }
 
 /// A scope in which nothing can be referred to: for defaults of variables and the like.

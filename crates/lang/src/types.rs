@@ -69,8 +69,8 @@ impl Reader<'_> {
 
     fn read_tuple(&self, elements: &hcl_edit::expr::Array) -> Read {
         let read = elements.iter().map(|element| self.read(element)).collect::<Result<Vec<_>, _>>()?;
-        let (types, defaults) = read.into_iter().unzip();
-        Ok((Type::Tuple(types), Defaults::of_tuple(defaults)))
+        let (types, defaults): (Vec<Type>, Vec<Defaults>) = read.into_iter().unzip();
+        Ok((Type::tuple(types), Defaults::of_tuple(defaults)))
     }
 
     fn read_object(&self, object: &hcl_edit::expr::Object) -> Read {
@@ -109,7 +109,7 @@ impl Reader<'_> {
             inner.insert(name.clone(), defaults);
             attributes.insert(name, ty);
         }
-        Ok((Type::Object { attributes, optional }, Defaults::of_object(values, inner)))
+        Ok((Type::object_with_optional(attributes, optional), Defaults::of_object(values, inner)))
     }
 
     fn read_default(&self, node: &Expression, ty: &Type) -> Result<Value, Diagnostics> {

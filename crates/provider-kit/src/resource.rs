@@ -57,7 +57,7 @@ fn open_computed(schema: &Schema, mut proposed: Value, config: &Value) -> Value 
     if let landform_cty::Data::Mapping(attributes) = &mut proposed.data {
         for (name, attribute) in &schema.block.attributes {
             if attribute.computed && config.get(name).is_none_or(Value::is_null) {
-                attributes.insert(name.clone(), Value::unknown(attribute.implied_type()));
+                std::sync::Arc::make_mut(attributes).insert(name.clone(), Value::unknown(attribute.implied_type()));
             }
         }
     }

@@ -73,7 +73,7 @@ fn apply(value: &Value, wanted: &Type, safety: Safety) -> Result<Value, ConvertE
         (Data::String(text), Type::Number) => {
             Number::parse(text).map(Value::number).map_err(|error| ConvertError::new(error.to_string()))
         }
-        (Data::String(text), Type::Bool) => match text.as_str() {
+        (Data::String(text), Type::Bool) => match &**text {
             "true" | "1" => Ok(Value::bool(true)),
             "false" | "0" => Ok(Value::bool(false)),
             _ => {
@@ -86,7 +86,7 @@ fn apply(value: &Value, wanted: &Type, safety: Safety) -> Result<Value, ConvertE
         (Data::Sequence(elements), Type::Tuple(types)) => Ok(Value::tuple(
             elements
                 .iter()
-                .zip(types)
+                .zip(types.iter())
                 .enumerate()
                 .map(|(index, (element, ty))| {
                     apply(element, ty, safety).map_err(|error| error.inside(Step::Index(index)))
@@ -159,7 +159,7 @@ fn to_object(
     let Type::Object { attributes, optional } = wanted else { unreachable!("only called for objects") };
     let from_map = matches!(value.ty, Type::Map(_));
     let mut converted = BTreeMap::new();
-    for (name, ty) in attributes {
+    for (name, ty) in attributes.iter() {
         let part = match elements.get(name) {
             Some(part) if from_map && part.ty != *ty && !is_possible(&part.ty, ty, safety) => {
                 return Err(ConvertError::new(format!(
@@ -195,7 +195,7 @@ fn element_target(from: &Type, element: &Type, safety: Safety) -> Type {
         return element.clone();
     }
     let parts: Vec<Type> = match from {
-        Type::Tuple(types) => types.clone(),
+        Type::Tuple(types) => types.to_vec(),
         Type::Object { attributes, .. } => attributes.values().cloned().collect(),
         _ => return Type::Dynamic,
     };
@@ -277,7 +277,7 @@ fn replace_dynamic(from: &Type, wanted: &Type) -> Type {
         (Type::Tuple(types), Type::List(wanted)) => Type::list(replace_dynamic(&unified(types), wanted)),
         (Type::Tuple(types), Type::Set(wanted)) => Type::set(replace_dynamic(&unified(types), wanted)),
         (Type::Tuple(from), Type::Tuple(wanted)) if from.len() == wanted.len() => {
-            Type::Tuple(from.iter().zip(wanted).map(|(from, wanted)| replace_dynamic(from, wanted)).collect())
+            Type::Tuple(from.iter().zip(wanted.iter()).map(|(from, wanted)| replace_dynamic(from, wanted)).collect())
         }
         (Type::Map(from), Type::Object { attributes, .. }) => {
             Type::object(attributes.iter().map(|(name, wanted)| (name.clone(), replace_dynamic(from, wanted))))

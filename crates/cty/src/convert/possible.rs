@@ -27,7 +27,7 @@ pub fn is_possible(from: &Type, wanted: &Type, safety: Safety) -> bool {
         }
         (Type::Tuple(from), Type::Tuple(wanted)) => {
             from.len() == wanted.len()
-                && from.iter().zip(wanted).all(|(from, wanted)| is_possible(from, wanted, safety))
+                && from.iter().zip(wanted.iter()).all(|(from, wanted)| is_possible(from, wanted, safety))
         }
         (Type::List(from) | Type::Set(from), Type::List(wanted)) => is_possible(from, wanted, safety),
         // The order and the duplicates of a list are lost.

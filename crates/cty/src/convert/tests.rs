@@ -38,7 +38,7 @@ fn optional_attributes_become_null_and_leave_no_trace_in_the_type() {
     let Type::Object { attributes, .. } = Type::object([("a", Type::String), ("b", Type::list(Type::Number))]) else {
         unreachable!()
     };
-    let wanted = Type::Object { attributes, optional: ["b".to_owned()].into() };
+    let wanted = Type::object_with_optional((*attributes).clone(), ["b".to_owned()].into());
     let converted = Value::object([("a", Value::number(1)), ("z", Value::bool(true))]).convert(&wanted).unwrap();
     assert_eq!(converted.ty, wanted.without_optional());
     assert_eq!(format!("{converted:?}"), r#"{"a": "1", "b": null}"#);
@@ -53,7 +53,7 @@ fn null_unknown_and_marks_go_through() {
     assert_eq!(Value::unknown(Type::Dynamic).convert(&wanted).unwrap(), Value::unknown(wanted.clone()));
     let secret = tuple([Value::number(1).with_mark(Mark::Sensitive)]).convert(&wanted).unwrap();
     assert!(secret.marks.is_empty() && secret.at(0).unwrap().has_mark(Mark::Sensitive));
-    let unknown = Value::unknown(Type::Tuple(vec![Type::Number, Type::Number])).convert(&wanted).unwrap();
+    let unknown = Value::unknown(Type::tuple([Type::Number, Type::Number])).convert(&wanted).unwrap();
     let Data::Unknown(refinement) = unknown.data else { panic!("it is unknown") };
     assert_eq!((refinement.length_min, refinement.length_max), (Some(2), Some(2)));
 }
@@ -64,8 +64,8 @@ fn unification_finds_the_general_type() {
     assert_eq!(common(&[Type::Number, Type::String]), Some(Type::String));
     assert_eq!(common(&[Type::Number, Type::Bool]), None);
     assert_eq!(common(&[Type::Dynamic, Type::Number]), Some(Type::Number));
-    let tuple = Type::Tuple(vec![Type::Number, Type::String]);
-    assert_eq!(common(&[tuple.clone(), Type::Tuple(vec![Type::Bool])]), Some(Type::list(Type::String)));
+    let tuple = Type::tuple([Type::Number, Type::String]);
+    assert_eq!(common(&[tuple.clone(), Type::tuple([Type::Bool])]), Some(Type::list(Type::String)));
     assert_eq!(common(&[tuple.clone(), Type::list(Type::Number)]), Some(Type::list(Type::String)));
     assert_eq!(
         common(&[Type::object([("a", Type::Number)]), Type::object([("b", Type::String)])]),

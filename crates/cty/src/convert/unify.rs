@@ -115,7 +115,7 @@ fn unify_to_map(types: &[Type], safety: Safety) -> Option<Unified> {
     common_if_possible(types, Type::map(unify(&parts, safety)?.into_type()), safety)
 }
 
-fn elements_of(ty: &Type) -> Option<&Vec<Type>> {
+fn elements_of(ty: &Type) -> Option<&[Type]> {
     match ty {
         Type::Tuple(elements) => Some(elements),
         _ => None,
@@ -123,7 +123,7 @@ fn elements_of(ty: &Type) -> Option<&Vec<Type>> {
 }
 
 fn unify_tuples(types: &[Type], safety: Safety) -> Option<Unified> {
-    let all: Vec<&Vec<Type>> = types.iter().filter_map(elements_of).collect();
+    let all: Vec<&[Type]> = types.iter().filter_map(elements_of).collect();
     if !all.windows(2).all(|pair| pair[0].len() == pair[1].len()) {
         return unify_to_list(types, safety);
     }
@@ -132,7 +132,7 @@ fn unify_tuples(types: &[Type], safety: Safety) -> Option<Unified> {
         let across: Vec<Type> = all.iter().map(|elements| elements[index].clone()).collect();
         common.push(unify(&across, safety)?.into_type());
     }
-    common_if_possible(types, Type::Tuple(common), safety).or_else(|| unify_to_list(types, safety))
+    common_if_possible(types, Type::tuple(common), safety).or_else(|| unify_to_list(types, safety))
 }
 
 fn unify_to_list(types: &[Type], safety: Safety) -> Option<Unified> {
@@ -193,7 +193,7 @@ fn preference(left: &Type, right: &Type) -> i32 {
             }
             overall(left.values().zip(right.values()))
         }
-        (Type::Tuple(left), Type::Tuple(right)) if left.len() == right.len() => overall(left.iter().zip(right)),
+        (Type::Tuple(left), Type::Tuple(right)) if left.len() == right.len() => overall(left.iter().zip(right.iter())),
         _ => 0,
     }
 }

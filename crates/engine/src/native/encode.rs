@@ -197,7 +197,7 @@ fn strip(json: &mut Json, ty: &Type) -> bool {
             elements.iter_mut().fold(false, |changed, field| strip(field, element) | changed)
         }
         (Json::Array(elements), Type::Tuple(types)) => {
-            elements.iter_mut().zip(types).fold(false, |changed, (field, ty)| strip(field, ty) | changed)
+            elements.iter_mut().zip(types.iter()).fold(false, |changed, (field, ty)| strip(field, ty) | changed)
         }
         _ => false,
     }

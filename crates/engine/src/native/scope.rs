@@ -79,6 +79,12 @@ impl<'a> At<'a> {
 }
 
 impl Scope for At<'_> {
+    fn resolve_element(&self, reference: &Reference, key: &Value) -> Option<Value> {
+        let Reference::Resource { resource_type, name } = reference else { return None };
+        let index = key.as_number().filter(|_| key.marks.is_empty())?.to_usize()?;
+        self.values?.element(&format!("{resource_type}.{name}"), index)
+    }
+
     fn resolve(&self, reference: &Reference) -> Result<Value, Diagnostic> {
         match reference {
             Reference::Variable(name) => self.variable(name),

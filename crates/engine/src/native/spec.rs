@@ -30,7 +30,7 @@ fn config_type(attribute: &Attribute) -> Type {
     let fields: BTreeMap<String, Type> =
         attributes.iter().map(|(name, inner)| (name.clone(), config_type(inner))).collect();
     let optional = attributes.iter().filter(|(_, inner)| inner.optional || inner.computed);
-    let object = Type::Object { attributes: fields, optional: optional.map(|(name, _)| name.clone()).collect() };
+    let object = Type::object_with_optional(fields, optional.map(|(name, _)| name.clone()).collect());
     match nesting {
         Nesting::Single | Nesting::Group => object,
         Nesting::List => Type::list(object),

@@ -262,7 +262,7 @@ fn whole(value: &Value) -> Option<String> {
         Data::Unknown(_) => Some("(known after apply)".to_owned()),
         Data::Bool(value) => Some(value.to_string()),
         Data::Number(value) => Some(value.to_string()),
-        Data::String(text) => Some(serde_json::Value::from(text.as_str()).to_string()),
+        Data::String(text) => Some(serde_json::Value::from(&**text).to_string()),
         Data::Sequence(elements) if elements.is_empty() => Some("[]".to_owned()),
         Data::Mapping(fields) if fields.is_empty() => Some("{}".to_owned()),
         Data::Sequence(_) | Data::Mapping(_) => None,

@@ -55,6 +55,14 @@ impl Values {
         }
     }
 
+    /// The value of `TYPE.NAME[INDEX]`, without making the value of `TYPE.NAME`.
+    pub fn element(&self, resource: &str, index: usize) -> Option<Value> {
+        match self.resources.get(resource)? {
+            Instances::Counted(values) => values.get(index).cloned(),
+            Instances::One(_) => None,
+        }
+    }
+
     /// The value of `TYPE.NAME`.
     pub fn get(&self, resource: &str) -> Option<Value> {
         Some(match self.resources.get(resource)? {

@@ -112,7 +112,7 @@ fn type_of_failed(expr: &Expression) -> Option<Type> {
 fn describe_mismatch(true_type: &Type, false_type: &Type) -> String {
     match (true_type, false_type) {
         (Type::Object { attributes: left, .. }, Type::Object { attributes: right, .. }) => {
-            for (name, ty) in left {
+            for (name, ty) in left.iter() {
                 match right.get(name) {
                     None => {
                         return format!(
@@ -137,7 +137,7 @@ fn describe_mismatch(true_type: &Type, false_type: &Type) -> String {
             return format!("The 'true' tuple has length {left}, but the 'false' tuple has length {right}");
         }
         (Type::Tuple(left), Type::Tuple(right)) => {
-            if let Some((index, (left, right))) = left.iter().zip(right).enumerate().find(|(_, (l, r))| l != r) {
+            if let Some((index, (left, right))) = left.iter().zip(right.iter()).enumerate().find(|(_, (l, r))| l != r) {
                 return format!("Type mismatch for tuple element {index}: {}", describe_mismatch(left, right));
             }
         }

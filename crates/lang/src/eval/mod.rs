@@ -118,8 +118,9 @@ impl Evaluator<'_> {
     }
 
     fn resolve(&mut self, reference: &Reference) -> Result<Value, Diagnostics> {
-        let value = self.scope.resolve(reference)?;
-        self.pay(value)
+        // What the scope has was paid for when it was made, and is shared from here on.
+        self.budget.step()?;
+        Ok(self.scope.resolve(reference)?)
     }
 
     fn pay(&mut self, value: Value) -> Result<Value, Diagnostics> {

@@ -16,14 +16,25 @@ impl Evaluator<'_> {
     ) -> Result<Value, Diagnostics> {
         if let Some((_, value)) = self.bound.iter().rev().find(|(name, _)| name == root) {
             let value = value.clone();
-            let value = self.pay(value)?;
             return self.apply_operators(value, operators);
         }
         let range = self.range(whole);
         let (reference, used) = Reference::read(root, operators.iter().map(|operator| operator.value()))
             .map_err(|diagnostic| diagnostic.at(range.clone()))?;
+        let operators = &operators[used..];
+        if let (Reference::Resource { .. }, Some((first, following))) = (&reference, operators.split_first())
+            && let TraversalOperator::Index(key) = first.value()
+        {
+            let key = self.eval(key)?;
+            if let Some(element) = self.scope.resolve_element(&reference, &key) {
+                return self.apply_operators(element, following);
+            }
+            let whole = self.resolve(&reference)?;
+            let element = index_of(&whole, &key).map_err(|diagnostic| diagnostic.at(self.range(first)))?;
+            return self.apply_operators(element, following);
+        }
         let value = self.resolve(&reference)?;
-        self.apply_operators(value, &operators[used..])
+        self.apply_operators(value, operators)
     }
 
     pub(super) fn apply_operators(&mut self, mut value: Value, operators: &Operators) -> Result<Value, Diagnostics> {

@@ -220,7 +220,7 @@ fn concat(args: &[Value]) -> Result<Value, Problem> {
         elements.extend(argument.as_sequence().unwrap_or_default().iter().cloned());
     }
     let result = match common {
-        Some(Unified::Common(Type::List(element))) => Value::list(*element, elements),
+        Some(Unified::Common(Type::List(element))) => Value::list((*element).clone(), elements),
         Some(_) => Value::unknown(Type::Dynamic),
         None => Value::tuple(elements),
     };
@@ -229,7 +229,7 @@ fn concat(args: &[Value]) -> Result<Value, Problem> {
 
 fn element_types(value: &Value) -> Vec<Type> {
     match &value.ty {
-        Type::Tuple(types) => types.clone(),
+        Type::Tuple(types) => types.to_vec(),
         Type::List(element) => vec![(**element).clone(); value.as_sequence().map_or(0, <[Value]>::len)],
         _ => Vec::new(),
     }

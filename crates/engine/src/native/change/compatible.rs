@@ -156,7 +156,7 @@ fn fits_type(ty: &Type, planned: &Type) -> bool {
     match (ty, planned) {
         (_, Type::Dynamic) => true,
         (Type::List(a), Type::List(b)) | (Type::Set(a), Type::Set(b)) | (Type::Map(a), Type::Map(b)) => fits_type(a, b),
-        (Type::Tuple(a), Type::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| fits_type(a, b)),
+        (Type::Tuple(a), Type::Tuple(b)) => a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| fits_type(a, b)),
         (Type::Object { attributes: a, .. }, Type::Object { attributes: b, .. }) => {
             a.len() == b.len() && a.iter().all(|(name, ty)| b.get(name).is_some_and(|planned| fits_type(ty, planned)))
         }
