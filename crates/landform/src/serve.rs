@@ -71,6 +71,8 @@ pub async fn run(options: Options, connection: &Connection) -> Result<(), Failur
         Failure::broken(format!("cannot listen on {}: {e}", options.listen), "Name another address with --listen.")
     })?;
     let worker = start_worker(&options, &data, &store).await?;
+    let chores = store.start_chores(store.upkeep());
+    let chores = chores.map_err(|e| Failure::broken(e.to_string(), "The log above may say more."))?;
     tracing::info!(address = %options.listen, "listening");
     let serving = async {
         let served = landform_server::serve(listener, store.clone(), stopping.clone()).await;
@@ -79,7 +81,7 @@ pub async fn run(options: Options, connection: &Connection) -> Result<(), Failur
     };
     let working = async {
         stopping.cancelled().await;
-        worker.drain(PATIENCE).await;
+        tokio::join!(worker.drain(PATIENCE), chores.stop());
     };
     let (served, ()) = tokio::join!(serving, working);
     store.close().await;

@@ -148,7 +148,6 @@ impl Floor {
 
     async fn serve(&self, attempts: &mut JoinSet<()>) {
         attempts.spawn(clean_up(self.shop.clone()));
-        let mut chores_done = Instant::now();
         let mut doorbell = self.shop.store.doorbell();
         while !self.closing.is_cancelled() {
             let slot = tokio::select! {
@@ -157,10 +156,6 @@ impl Floor {
             };
             // What has ended is forgotten, so that the set does not grow.
             while attempts.try_join_next().is_some() {}
-            if chores_done.elapsed() >= self.poll {
-                self.do_chores().await;
-                chores_done = Instant::now();
-            }
             let asked = Instant::now();
             match self.shop.store.claim(&self.identity.id).await {
                 Ok(Some(claim)) => {
@@ -185,12 +180,6 @@ impl Floor {
             }
         }
         while attempts.join_next().await.is_some() {}
-    }
-
-    async fn do_chores(&self) {
-        if let Err(error) = self.shop.store.expire_overdue().await {
-            tracing::warn!(%error, "overdue approvals could not be ended");
-        }
     }
 }
 

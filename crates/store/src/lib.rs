@@ -9,6 +9,7 @@
 mod accept;
 mod access;
 mod catalog;
+mod chores;
 mod claim;
 mod command;
 mod db;
@@ -19,10 +20,12 @@ mod keys;
 mod open;
 mod read;
 mod transition;
+mod upkeep;
 mod view;
 
 pub use accept::{Accepted, DeploymentWrite, IdempotencyKey};
 pub use access::{Principal, Role};
+pub use chores::{Chore, ChoreAttempt, ChoreEnd, ChoreError, ChoreRunner, Chores};
 pub use claim::{Claim, Finish, Lease, Planned, Renewed, Resolution, Work, WorkerId};
 pub use doorbell::Doorbell;
 pub use error::StoreError;

@@ -7,6 +7,7 @@ use landform_base::seal::MasterKey;
 use landform_base::secret::SecretString;
 
 use crate::access;
+use crate::chores::{self, Inbox};
 use crate::db::Db;
 use crate::doorbell::{Bell, Doorbell, listen_to_postgres};
 use crate::error::StoreError;
@@ -55,6 +56,7 @@ pub(crate) struct Inner {
     pub(crate) db: Db,
     pub(crate) keys: Keys,
     pub(crate) bell: Bell,
+    pub(crate) chores: Inbox,
     pub(crate) lease: Duration,
     pub(crate) approval: Duration,
     listener: Option<tokio::task::JoinHandle<()>>,
@@ -84,7 +86,9 @@ impl Store {
                 (db, None, Some(listener))
             }
         };
+        chores::migrate(&db).await?;
         let inner = Inner {
+            chores: Inbox::new(&db)?,
             db,
             keys: Keys::new(options.master_key),
             bell,

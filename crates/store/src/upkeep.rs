@@ -1,0 +1,33 @@
+//! The store's own chores.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::chores::{Chore, ChoreEnd, Chores};
+use crate::open::Store;
+
+/// Ends the runs whose plans nobody approved in time.
+#[derive(Clone, Serialize, Deserialize)]
+struct ExpireApprovals {}
+
+impl Chore for ExpireApprovals {
+    const KIND: &'static str = "expire_approvals";
+    const ATTEMPTS: u16 = 1;
+}
+
+const LOOK_FOR_OVERDUE_EVERY: Duration = Duration::from_secs(5);
+
+impl Store {
+    /// What the store wants done once in a while, whoever else adds chores to it.
+    pub fn upkeep(&self) -> Chores {
+        let store = self.clone();
+        Chores::new().every(LOOK_FOR_OVERDUE_EVERY, ExpireApprovals {}, move |_| {
+            let store = store.clone();
+            async move {
+                store.expire_overdue().await?;
+                Ok(ChoreEnd::Done)
+            }
+        })
+    }
+}
