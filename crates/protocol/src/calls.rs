@@ -15,6 +15,10 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Error, summary: summary.into(), detail: detail.into(), attribute: None }
     }
 
+    pub fn warning(summary: impl Into<String>, detail: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(summary, detail) }
+    }
+
     /// The same, about one attribute.
     pub fn at(self, attribute: &str) -> Diagnostic {
         Diagnostic { attribute: Some(vec![Step::Attribute(attribute.into())]), ..self }

@@ -6,12 +6,15 @@ use landform_cty::Value;
 use landform_protocol::*;
 use tokio::sync::OnceCell;
 
-use crate::resource::{Failure, Resource};
+use crate::resource::{DataSource, Failure, Resource};
 
 /// A provider's types of resources by name.
 pub type Resources<C> = Vec<(&'static str, Box<dyn Resource<C>>)>;
 
-/// A provider: its own configuration, and its resources.
+/// A provider's data sources by name.
+pub type DataSources<C> = Vec<(&'static str, Box<dyn DataSource<C>>)>;
+
+/// A provider: its own configuration, its resources and its data sources.
 #[async_trait]
 pub trait Definition: Send + Sync + 'static {
     /// What the configuration is made into, and what the resources work with.
@@ -21,6 +24,10 @@ pub trait Definition: Send + Sync + 'static {
 
     fn resources(&self) -> Resources<Self::Client>;
 
+    fn data_sources(&self) -> DataSources<Self::Client> {
+        Vec::new()
+    }
+
     async fn configure(&self, config: &Value) -> Result<Self::Client, Failure>;
 }
 
@@ -28,6 +35,7 @@ pub trait Definition: Send + Sync + 'static {
 pub struct Kit<D: Definition> {
     definition: D,
     resources: BTreeMap<&'static str, Box<dyn Resource<D::Client>>>,
+    data_sources: BTreeMap<&'static str, Box<dyn DataSource<D::Client>>>,
     schema: Arc<ProviderSchema>,
     client: OnceCell<D::Client>,
 }
@@ -35,10 +43,11 @@ pub struct Kit<D: Definition> {
 impl<D: Definition> Kit<D> {
     pub fn new(definition: D) -> Kit<D> {
         let resources: BTreeMap<_, _> = definition.resources().into_iter().collect();
+        let data_sources: BTreeMap<_, _> = definition.data_sources().into_iter().collect();
         let schema = ProviderSchema {
             provider: definition.schema(),
             resources: resources.iter().map(|(name, resource)| ((*name).to_owned(), resource.schema())).collect(),
-            data_sources: BTreeMap::new(),
+            data_sources: data_sources.iter().map(|(name, source)| ((*name).to_owned(), source.schema())).collect(),
             provider_meta: None,
             capabilities: ServerCapabilities {
                 plan_destroy: false,
@@ -46,12 +55,17 @@ impl<D: Definition> Kit<D> {
                 move_resource_state: false,
             },
         };
-        Kit { definition, resources, schema: Arc::new(schema), client: OnceCell::new() }
+        Kit { definition, resources, data_sources, schema: Arc::new(schema), client: OnceCell::new() }
     }
 
     fn resource(&self, name: &str) -> Result<&dyn Resource<D::Client>, Failure> {
         let unknown = || Diagnostic::error("Unknown resource type", format!("This provider has no {name:?}.")).into();
         self.resources.get(name).map(Box::as_ref).ok_or_else(unknown)
+    }
+
+    fn data_source(&self, name: &str) -> Result<&dyn DataSource<D::Client>, Failure> {
+        let unknown = || Diagnostic::error("Unknown data source", format!("This provider has no {name:?}.")).into();
+        self.data_sources.get(name).map(Box::as_ref).ok_or_else(unknown)
     }
 
     fn client(&self) -> Result<&D::Client, Failure> {
@@ -98,10 +112,10 @@ impl<D: Definition> Kit<D> {
         let name = &call.type_name;
         let failed = |detail: String| Failure::from(Diagnostic::error("The stored object cannot be read", detail));
         let schema = self.schema.resources.get(name).ok_or_else(|| failed(format!("There is no {name:?}.")))?;
-        if call.version != schema.version {
-            return Err(failed(format!("It has schema version {}, not {}.", call.version, schema.version)));
-        }
         let json = serde_json::from_slice(&call.attributes_json).map_err(|error| failed(error.to_string()))?;
+        if call.version != schema.version {
+            return self.resource(name)?.upgrade(call.version, json);
+        }
         Value::from_json(&json, &schema.block.implied_type()).map_err(|error| failed(error.to_string()))
     }
 }
@@ -123,8 +137,11 @@ impl<D: Definition> Provider for Kit<D> {
         }
     }
 
-    async fn validate_data_config(&self, _: ValidateResourceConfig) -> Result<Diagnostics, CallError> {
-        Err(CallError::Unsupported { call: "ValidateDataResourceConfig" })
+    async fn validate_data_config(&self, call: ValidateResourceConfig) -> Result<Diagnostics, CallError> {
+        match self.data_source(&call.type_name) {
+            Ok(source) => Ok(source.validate(&call.config).await),
+            Err(failure) => Ok(failure.diagnostics),
+        }
     }
 
     async fn configure(&self, call: Configure) -> Result<Diagnostics, CallError> {
@@ -182,8 +199,13 @@ impl<D: Definition> Provider for Kit<D> {
         })
     }
 
-    async fn read_data_source(&self, _: ReadDataSource) -> Result<(Value, Diagnostics), CallError> {
-        Err(CallError::Unsupported { call: "ReadDataSource" })
+    async fn read_data_source(&self, call: ReadDataSource) -> Result<(Value, Diagnostics), CallError> {
+        let null = Value::null(call.config.ty.clone());
+        let read = async { self.data_source(&call.type_name)?.read(self.client()?, call.config).await };
+        Ok(match read.await {
+            Ok(state) => (state, Vec::new()),
+            Err(failure) => (failure.state.map_or(null, |state| *state), failure.diagnostics),
+        })
     }
 
     async fn stop(&self) -> Result<(), CallError> {

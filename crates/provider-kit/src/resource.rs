@@ -49,8 +49,28 @@ pub trait Resource<C>: Send + Sync {
     /// Deleting what is gone already is a success.
     async fn delete(&self, client: &C, state: Value) -> Result<(), Failure>;
 
+    /// An object as an older schema version stored it, in today's form.
+    fn upgrade(&self, version: i64, _stored: serde_json::Value) -> Result<Value, Failure> {
+        let detail = format!("It has schema version {version}, not {}.", self.schema().version);
+        Err(Diagnostic::error("The stored object cannot be read", detail).into())
+    }
+
     /// None: there is no such object.
     async fn import(&self, client: &C, id: &str) -> Result<Option<Value>, Failure>;
+}
+
+/// One type of data source.
+#[async_trait]
+pub trait DataSource<C>: Send + Sync {
+    fn schema(&self) -> Schema;
+
+    /// Beyond what the schema says. Values may be unknown here.
+    async fn validate(&self, _config: &Value) -> Diagnostics {
+        Vec::new()
+    }
+
+    /// The configuration, complete with what was looked up.
+    async fn read(&self, client: &C, config: Value) -> Result<Value, Failure>;
 }
 
 fn open_computed(schema: &Schema, mut proposed: Value, config: &Value) -> Value {

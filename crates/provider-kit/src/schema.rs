@@ -1,5 +1,7 @@
+use std::collections::BTreeMap;
+
 use landform_cty::Type;
-use landform_protocol::{Attribute, AttributeKind, Block, Schema};
+use landform_protocol::{Attribute, AttributeKind, Block, NestedBlock, Nesting, Schema};
 
 /// An attribute in the making: `string().required()`.
 #[derive(Clone, Debug)]
@@ -18,8 +20,17 @@ pub fn bool() -> Builder {
 }
 
 pub fn of(ty: Type) -> Builder {
+    kind(AttributeKind::Plain(ty))
+}
+
+/// An object, or a collection of objects, whose attributes have a schema of their own. Protocol 6 only.
+pub fn nested<'a>(nesting: Nesting, attributes: impl IntoIterator<Item = (&'a str, Builder)>) -> Builder {
+    kind(AttributeKind::Nested { nesting, attributes: named(attributes) })
+}
+
+fn kind(kind: AttributeKind) -> Builder {
     Builder(Attribute {
-        kind: AttributeKind::Plain(ty),
+        kind,
         required: false,
         optional: false,
         computed: false,
@@ -52,6 +63,17 @@ impl Builder {
         self
     }
 
+    /// The provider gets it from the configuration; no plan and no state ever holds it.
+    pub fn write_only(mut self) -> Builder {
+        self.0.write_only = true;
+        self
+    }
+
+    pub fn deprecated(mut self) -> Builder {
+        self.0.deprecated = true;
+        self
+    }
+
     pub fn describe(mut self, description: &str) -> Builder {
         self.0.description = description.into();
         self
@@ -60,6 +82,16 @@ impl Builder {
 
 /// A schema of version 0 with these attributes.
 pub fn block<'a>(attributes: impl IntoIterator<Item = (&'a str, Builder)>) -> Schema {
-    let attributes = attributes.into_iter().map(|(name, Builder(attribute))| (name.to_owned(), attribute)).collect();
-    Schema { version: 0, block: Block { attributes, ..Block::default() } }
+    Schema { version: 0, block: Block { attributes: named(attributes), ..Block::default() } }
+}
+
+/// The schema with one more type of nested blocks, of which there may be any number.
+pub fn with_block(mut schema: Schema, name: &str, nesting: Nesting, inner: Schema) -> Schema {
+    let nested = NestedBlock { nesting, block: inner.block, min_items: 0, max_items: 0 };
+    schema.block.blocks.insert(name.to_owned(), nested);
+    schema
+}
+
+fn named<'a>(attributes: impl IntoIterator<Item = (&'a str, Builder)>) -> BTreeMap<String, Attribute> {
+    attributes.into_iter().map(|(name, Builder(attribute))| (name.to_owned(), attribute)).collect()
 }

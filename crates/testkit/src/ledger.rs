@@ -4,13 +4,12 @@
 //! dies at any moment, so a line may be torn; a torn line is an operation that did not happen.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{parts, programs};
+use crate::{lines, parts, programs};
 
 /// The source address of the provider.
 pub const SOURCE: &str = "landform/ledger";
@@ -49,17 +48,9 @@ impl Ledger {
 
 /// A ledger that does not exist yet is empty.
 pub fn read(path: &Path) -> io::Result<Ledger> {
-    let text = match std::fs::read(path) {
-        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Ledger::default()),
-        Err(error) => return Err(error),
-    };
-    let mut ledger = Ledger::default();
-    for line in text.lines().filter(|line| !line.is_empty()) {
-        let Ok(operation) = serde_json::from_str(line) else {
-            ledger.torn += 1;
-            continue;
-        };
+    let (operations, torn) = lines::read(path)?;
+    let mut ledger = Ledger { torn, ..Ledger::default() };
+    for operation in operations {
         match &operation {
             Operation::Create(object) | Operation::Update(object) => {
                 ledger.objects.insert(object.id.clone(), object.clone());
@@ -73,12 +64,9 @@ pub fn read(path: &Path) -> io::Result<Ledger> {
     Ok(ledger)
 }
 
-/// Safe against a kill at any moment: the line break in front keeps a torn line from swallowing this one.
+/// Safe against a kill at any moment.
 pub fn append(path: &Path, operation: &Operation) -> io::Result<()> {
-    let mut file: File = OpenOptions::new().append(true).create(true).open(path)?;
-    let line = format!("\n{}\n", serde_json::to_string(operation)?);
-    file.write_all(line.as_bytes())?;
-    file.sync_all()
+    lines::append(path, operation)
 }
 
 /// Puts the provider into a filesystem mirror, unpacked. Returns the executable's path there.

@@ -5,8 +5,11 @@
 
 pub mod landform;
 pub mod ledger;
+mod lines;
+pub mod oracle;
 pub mod parts;
 pub mod postgres;
+pub mod probe;
 pub mod programs;
 pub mod tofu;
 pub mod transcript;

@@ -11,8 +11,11 @@ const PARTS: &str = include_str!("../../../parts.json");
 
 /// The real `tofu` binary.
 pub fn tofu() -> PathBuf {
-    let version = listed()["opentofu"]["version"].as_str().expect("parts.json names a version").to_owned();
-    found("LANDFORM_TEST_TOFU", cache().join(format!("opentofu-{version}")).join("tofu"))
+    found("LANDFORM_TEST_TOFU", cache().join(format!("opentofu-{}", tofu_version())).join("tofu"))
+}
+
+pub fn tofu_version() -> String {
+    listed()["opentofu"]["version"].as_str().expect("parts.json names a version").to_owned()
 }
 
 /// A filesystem mirror with the providers that tests use, unpacked.

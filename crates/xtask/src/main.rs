@@ -37,6 +37,15 @@ enum Task {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Holds the native engine to OpenTofu, story by story, by recordings of OpenTofu.
+    Oracle {
+        /// With the release binaries.
+        #[arg(long)]
+        release: bool,
+        /// For `landform-oracle`: names of cases, `--record`, `--live`, `--show`, `--every N`, `--limit N`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// Measures runs per minute: terraform-exec, our `cli` engine, our `native` engine, in one run.
     Bench {
         /// How long each of them is measured.
@@ -53,6 +62,7 @@ fn main() -> Result<()> {
         Task::Arrows => arrows::check(),
         Task::Licences => licences::check(),
         Task::Kills { applies, seed } => test::kills(applies, seed),
+        Task::Oracle { release, args } => test::oracle(release, &args),
         Task::Bench { seconds } => test::bench(seconds),
     }
 }

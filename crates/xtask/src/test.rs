@@ -40,6 +40,15 @@ pub fn kills(applies: u32, seed: u64) -> Result<()> {
     )
 }
 
+pub fn oracle(release: bool, args: &[String]) -> Result<()> {
+    parts::get()?;
+    let profile = if release { "release" } else { "dev" };
+    let build = ["build", "--locked", "--quiet", "-p", "landform", "-p", "landform-testkit", "--bins", "--profile"];
+    shell::step("binaries of both engines' judge", shell::cargo().args(build).arg(profile))?;
+    let folder = shell::root().join("target").join(if release { "release" } else { "debug" });
+    shell::step("oracle", Command::new(folder.join("landform-oracle")).args(args))
+}
+
 pub fn bench(seconds: u64) -> Result<()> {
     build_release()?;
     parts::get()?;

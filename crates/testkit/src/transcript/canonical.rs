@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 use landform_protocol::wire::Types;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use super::readable::{Field, Fields, Readable, read};
@@ -16,7 +17,7 @@ use super::symbols::{Symbols, is_computed, leaves};
 use super::{Transcript, is_process_bound};
 
 /// A transcript without what may differ from run to run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Canonical {
     /// How the providers were configured. A process needs it once, and how many processes there are is the caller's
     /// own affair, so each distinct configuration counts once.
@@ -25,14 +26,14 @@ pub struct Canonical {
 }
 
 /// The calls about one object, in order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Object {
     /// The resource type and a number, for instance `time_static#1`.
     pub label: String,
     pub calls: Vec<Said>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Said {
     pub method: String,
     pub request: Json,

@@ -3,7 +3,7 @@ use std::fmt;
 use serde_json::Value as Json;
 
 use super::Transcript;
-use super::canonical::{Object, canonical};
+use super::canonical::{Canonical, Object, canonical};
 
 /// One place where two transcripts differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,10 @@ impl fmt::Display for Difference {
 
 /// Where two transcripts differ in their canonical form; empty means that they say the same.
 pub fn compare(left: &Transcript, right: &Transcript) -> Vec<Difference> {
-    let (left, right) = (canonical(left), canonical(right));
+    compare_canonical(&canonical(left), &canonical(right))
+}
+
+pub fn compare_canonical(left: &Canonical, right: &Canonical) -> Vec<Difference> {
     let mut found = Vec::new();
     for (one, other, missing_right) in
         [(&left.configurations, &right.configurations, true), (&right.configurations, &left.configurations, false)]
@@ -60,7 +63,7 @@ fn compare_objects(left: &Object, right: &Object, found: &mut Vec<Difference>) {
     }
 }
 
-fn compare_json(place: &str, left: &Json, right: &Json, found: &mut Vec<Difference>) {
+pub(crate) fn compare_json(place: &str, left: &Json, right: &Json, found: &mut Vec<Difference>) {
     match (left, right) {
         (Json::Object(one), Json::Object(other)) => {
             let absent = Json::String("«absent»".into());

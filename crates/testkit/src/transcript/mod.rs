@@ -10,7 +10,8 @@ mod readable;
 mod recorder;
 mod symbols;
 
-pub use compare::{Difference, compare};
+pub(crate) use compare::compare_json;
+pub use compare::{Difference, compare, compare_canonical};
 pub use recorder::{Recorder, Source};
 
 use std::collections::BTreeMap;

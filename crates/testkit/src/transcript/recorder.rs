@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use landform_plugin::{Binary, Launch, Process, Schemas};
+use landform_protocol::wire::Version;
 use landform_protocol::{Provider, ProviderSchema};
 
 use super::{ProxyConfig, Transcript};
-use crate::{ledger, parts, programs};
+use crate::{ledger, parts, probe, programs};
 
 /// A provider to be recorded.
 #[derive(Clone, Debug)]
@@ -23,6 +24,11 @@ impl Source {
     pub fn part(address: &str) -> Source {
         let version = parts::provider_version(address);
         Source { address: address.into(), version, binary: parts::provider(address) }
+    }
+
+    pub fn probe(version: Version) -> Source {
+        let (address, binary) = (probe::source(version).into(), probe::program(version));
+        Source { address, version: probe::VERSION.into(), binary }
     }
 
     pub fn ledger() -> Source {

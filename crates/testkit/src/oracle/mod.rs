@@ -1,0 +1,18 @@
+//! The judge of the native engine: the same story, told by the real OpenTofu and by `landform tf`, side by side.
+//!
+//! A [`Case`] is a text file of the corpus. Both engines live through its steps, each in a folder of its own, with
+//! providers that are recorded; what can be seen of a step is an [`Observed`], free of what may differ from run to run.
+//! OpenTofu's side is kept as a [`Recording`], so that the test command needs no OpenTofu for most of it.
+
+mod case;
+mod compare;
+mod normal;
+mod observe;
+mod recording;
+mod sides;
+
+pub use case::{Case, End, Engine, Step, Variant, corpus};
+pub use compare::differences;
+pub use observe::{Ended, Observed};
+pub use recording::Recording;
+pub use sides::{Bench, Left, Side, Told, UNSUPPORTED, check_end, hand_over, live_through};

@@ -1,0 +1,110 @@
+//! Plans and states without what is made up anew each time, and nothing else taken away.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::Value as Json;
+
+/// A plan without what describes the source instead of the change, and without its time. Paths that force a
+/// replacement are a set. What OpenTofu forgets to call sensitive among the planned values of a replaced object, the
+/// native engine does not forget, so that is not compared.
+pub fn plan(mut json: Json) -> Json {
+    if let Some(fields) = json.as_object_mut() {
+        for name in ["configuration", "relevant_attributes", "timestamp"] {
+            fields.remove(name);
+        }
+    }
+    let mut replaced = Vec::new();
+    for change in json["resource_changes"].as_array_mut().into_iter().flatten() {
+        if let Some(paths) = change["change"]["replace_paths"].as_array_mut() {
+            paths.sort_by_key(Json::to_string);
+            replaced.push(change["address"].clone());
+        }
+    }
+    forget_replaced(&mut json["planned_values"]["root_module"], &replaced);
+    Symbols::default().blurred(json, false)
+}
+
+fn forget_replaced(module: &mut Json, replaced: &[Json]) {
+    let Some(module) = module.as_object_mut() else { return };
+    for resource in module.get_mut("resources").and_then(Json::as_array_mut).into_iter().flatten() {
+        if replaced.contains(&resource["address"]) {
+            resource["sensitive_values"] = Json::Null;
+        }
+    }
+    for child in module.get_mut("child_modules").and_then(Json::as_array_mut).into_iter().flatten() {
+        forget_replaced(child, replaced);
+    }
+}
+
+pub fn state(mut json: Json) -> Json {
+    json["lineage"] = Json::Null;
+    Symbols::default().blurred(json, false)
+}
+
+/// Ids are numbered where they first appear, so that one in a wrong place is still a difference.
+#[derive(Default)]
+struct Symbols {
+    known: HashMap<String, usize>,
+}
+
+static UUID: LazyLock<Regex> = LazyLock::new(|| regex("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"));
+static TIME: LazyLock<Regex> =
+    LazyLock::new(|| regex("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]+)?Z"));
+
+fn regex(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("the pattern is one")
+}
+
+/// What `hashicorp/time` tells of the time in numbers.
+const TIME_PARTS: [&str; 7] = ["unix", "second", "minute", "hour", "day", "month", "year"];
+
+impl Symbols {
+    fn blurred(&mut self, json: Json, of_time: bool) -> Json {
+        match json {
+            Json::Object(fields) => {
+                let of_time =
+                    of_time || fields.get("type").and_then(Json::as_str).is_some_and(|name| name.starts_with("time_"));
+                let fields = fields.into_iter().map(|(name, inner)| {
+                    let inner = match inner {
+                        Json::Number(_) if of_time && TIME_PARTS.contains(&name.as_str()) => "«time»".into(),
+                        inner => self.blurred(inner, of_time),
+                    };
+                    (name, inner)
+                });
+                Json::Object(fields.collect())
+            }
+            Json::Array(elements) => elements.into_iter().map(|inner| self.blurred(inner, of_time)).collect(),
+            Json::String(text) => Json::String(self.text(&text)),
+            other => other,
+        }
+    }
+
+    fn text(&mut self, text: &str) -> String {
+        let without_ids = UUID.replace_all(text, |found: &regex::Captures<'_>| {
+            let next = self.known.len() + 1;
+            format!("«id {}»", self.known.entry(found[0].to_owned()).or_insert(next))
+        });
+        TIME.replace_all(&without_ids, "«time»").into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn ids_keep_their_flow_and_times_go() {
+        let (a, b) = ("0f8fad5b-d9cb-469f-a165-70867728950e", "7c9e6679-7425-40de-944b-e07fc1f90ae7");
+        let read =
+            |x: &str, y: &str| state(json!({"a": a, "b": format!("of {x}"), "c": y, "t": "2026-11-16T03:00:00Z"}));
+        assert_eq!(read(a, b)["b"], "of «id 1»");
+        assert_ne!(read(a, b), read(b, b));
+        assert_eq!(read(a, b)["t"], "«time»");
+        let time = json!({"type": "time_static", "unix": 17, "triggers": {"n": 17}});
+        assert_eq!(state(time)["unix"], "«time»");
+        assert_eq!(state(json!({"type": "other", "unix": 17}))["unix"], 17);
+    }
+}

@@ -1,0 +1,53 @@
+use std::collections::BTreeSet;
+use std::process::Output;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use crate::transcript::canonical::Canonical;
+
+/// All that can be seen of a step, without what may differ from run to run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Observed {
+    pub step: String,
+    /// Of the plan, or of the command where the step is one.
+    pub planned: Ended,
+    /// `show -json` of the plan.
+    pub shown: Option<Json>,
+    pub applied: Option<Ended>,
+    /// The state file after the step; its outputs are among it.
+    pub state: Option<Json>,
+    /// What the providers heard.
+    pub calls: Canonical,
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    pub code: i32,
+    /// The summaries of errors and warnings. How often each is said is a matter of presentation.
+    pub errors: BTreeSet<String>,
+    pub warnings: BTreeSet<String>,
+}
+
+impl Ended {
+    pub fn of(output: &Output) -> Ended {
+        let mut ended =
+            Ended { code: output.status.code().unwrap_or(-1), errors: BTreeSet::new(), warnings: BTreeSet::new() };
+        for stream in [&output.stdout, &output.stderr] {
+            for line in String::from_utf8_lossy(stream).lines() {
+                let line = line.trim_start_matches(['│', ' ']);
+                if let Some(summary) = line.strip_prefix("Error: ") {
+                    ended.errors.insert(summary.trim().to_owned());
+                } else if let Some(summary) = line.strip_prefix("Warning: ") {
+                    ended.warnings.insert(summary.trim().to_owned());
+                }
+            }
+        }
+        ended
+    }
+
+    pub fn failed(&self) -> bool {
+        !matches!(self.code, 0 | 2)
+    }
+}

@@ -1,0 +1,69 @@
+use std::fs::File;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::case::{Variant, corpus};
+use super::observe::Observed;
+use super::sides::Left;
+use crate::{parts, probe};
+
+/// OpenTofu's side of a story.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recording {
+    /// Of the story and of the versions of all that took part in it.
+    pub key: String,
+    pub observed: Vec<Observed>,
+    pub left: Option<Left>,
+    /// The exit code of OpenTofu's own plan from there: 0, unless the story never comes to rest.
+    pub again: Option<i32>,
+}
+
+impl Recording {
+    pub fn key(variant: &Variant) -> String {
+        let mut hasher = Sha256::new();
+        hasher.update(variant.name());
+        hasher.update(&variant.case.text);
+        hasher.update(parts::tofu_version());
+        for provider in &variant.case.providers {
+            hasher.update(match provider.as_str() {
+                "probe" => probe::VERSION.to_owned(),
+                "coder" => parts::provider_version("coder/coder"),
+                "time" => parts::provider_version("hashicorp/time"),
+                other => other.to_owned(),
+            });
+        }
+        hasher.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn path(variant: &Variant) -> PathBuf {
+        corpus().join("recordings").join(format!("{}.json.gz", variant.name()))
+    }
+
+    /// None: there is none, or it is of another story.
+    pub fn of(variant: &Variant) -> Result<Option<Recording>> {
+        let path = Recording::path(variant);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error).with_context(|| path.display().to_string()),
+        };
+        let text = std::io::read_to_string(GzDecoder::new(file))?;
+        let recording: Recording = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
+        Ok(Some(recording).filter(|recording| recording.key == Recording::key(variant)))
+    }
+
+    pub fn write(&self, variant: &Variant) -> Result<()> {
+        let path = Recording::path(variant);
+        std::fs::create_dir_all(path.parent().context("a file lies in a folder")?)?;
+        let mut encoder = GzEncoder::new(File::create(path)?, Compression::best());
+        serde_json::to_writer(&mut encoder, self)?;
+        encoder.finish()?.sync_all()?;
+        Ok(())
+    }
+}
