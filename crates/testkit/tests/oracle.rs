@@ -44,7 +44,7 @@ fn changed_leaf(leaf: &Json) -> Json {
     match leaf {
         Json::Bool(value) => json!(!value),
         Json::Number(number) => json!(number.as_i64().unwrap_or(0) + 1),
-        Json::String(_) => json!("other"),
+        Json::String(_) => json!("changed by the test"),
         _ => json!("not null"),
     }
 }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use landform_cty::{Data, Type, Value};
+use landform_cty::{Type, Value};
 use landform_protocol::*;
 
 /// A provider with faults on demand.
@@ -80,13 +80,9 @@ fn stamped(private: &[u8], by: &str) -> Vec<u8> {
 }
 
 fn with(value: Value, name: &str, part: Value) -> Value {
-    match value.data {
-        Data::Mapping(mut parts) if parts.contains_key(name) => {
-            parts.insert(name.to_owned(), part);
-            Value::object(parts)
-        }
-        data => Value { data, ..value },
-    }
+    let Some(mut parts) = value.as_mapping().filter(|parts| parts.contains_key(name)).cloned() else { return value };
+    parts.insert(name.to_owned(), part);
+    Value::object(parts)
 }
 
 /// As an old SDK sees the world: what is null is empty.

@@ -95,7 +95,7 @@ fn made(ty: &Type, name: &str, id: &str) -> Value {
 
 /// Computed attributes that nobody has set are not known yet, also inside of what is nested.
 fn open(block: &Block, value: Value) -> Value {
-    let Data::Mapping(mut parts) = value.data else { return value };
+    let Some(mut parts) = value.as_mapping().cloned() else { return value };
     open_attributes(&block.attributes, &mut parts);
     for (name, NestedBlock { nesting, block, .. }) in &block.blocks {
         if let Some(part) = parts.remove(name) {
@@ -123,23 +123,20 @@ fn open_attributes(attributes: &Attributes, parts: &mut std::collections::BTreeM
 }
 
 fn each(nesting: Nesting, value: Value, change: &dyn Fn(Value) -> Value) -> Value {
-    match (nesting, value.data) {
-        (Nesting::Single | Nesting::Group, data) => change(Value { data, ..value }),
-        (Nesting::List, Data::Sequence(elements)) => match value.ty {
-            Type::Tuple(_) => Value::tuple(elements.into_iter().map(change).collect()),
-            ty => Value::list(element(&ty), elements.into_iter().map(change).collect()),
-        },
-        (Nesting::Set, Data::Sequence(elements)) => {
-            Value::set(element(&value.ty), elements.into_iter().map(change).collect())
-        }
-        (Nesting::Map, Data::Mapping(elements)) => {
-            let changed = elements.into_iter().map(|(key, inner)| (key, change(inner)));
-            match value.ty {
-                Type::Map(element) => Value::map(*element, changed),
+    let elements = || value.as_sequence().into_iter().flatten().cloned().map(change).collect();
+    match (nesting, &value.data, &value.ty) {
+        (Nesting::Single | Nesting::Group, _, _) => change(value),
+        (Nesting::List, Data::Sequence(_), Type::Tuple(_)) => Value::tuple(elements()),
+        (Nesting::List, Data::Sequence(_), ty) => Value::list(element(ty), elements()),
+        (Nesting::Set, Data::Sequence(_), ty) => Value::set(element(ty), elements()),
+        (Nesting::Map, Data::Mapping(parts), ty) => {
+            let changed = parts.iter().map(|(key, inner)| (key.clone(), change(inner.clone())));
+            match ty {
+                Type::Map(element) => Value::map((**element).clone(), changed),
                 _ => Value::object(changed),
             }
         }
-        (_, data) => Value { data, ..value },
+        _ => value,
     }
 }
 
@@ -148,13 +145,9 @@ fn element(ty: &Type) -> Type {
 }
 
 fn set(value: Value, name: &str, part: Value) -> Value {
-    match value.data {
-        Data::Mapping(mut parts) => {
-            parts.insert(name.to_owned(), part);
-            Value::object(parts)
-        }
-        data => Value { data, ..value },
-    }
+    let Some(mut parts) = value.as_mapping().cloned() else { return value };
+    parts.insert(name.to_owned(), part);
+    Value::object(parts)
 }
 
 #[async_trait]
