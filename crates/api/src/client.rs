@@ -9,8 +9,9 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Accepted, Deployment, DeploymentList, DeploymentSpec, Event, EventList, Outputs, ProblemBody, Recovery, Reject,
-    Run, RunList, Template, TemplateList, TemplateVersion, Tenant, TenantList, TenantSpec,
+    Accepted, AuditEntry, AuditList, Deployment, DeploymentList, DeploymentSpec, Event, EventList, Outputs,
+    ProblemBody, Recovery, Reject, Run, RunList, Template, TemplateList, TemplateVersion, Tenant, TenantList,
+    TenantSpec, Token, TokenList, TokenMade, TokenSpec,
 };
 
 const CONNECT: Duration = Duration::from_secs(10);
@@ -78,6 +79,17 @@ pub struct RunFilter {
     pub status: Option<String>,
 }
 
+#[derive(Clone, Debug, Default)]
+pub struct AuditFilter {
+    pub tenant: Option<TenantName>,
+    /// The id of a token.
+    pub actor: Option<String>,
+    /// An action, or all of a noun: `run.`.
+    pub action: Option<String>,
+    pub before: Option<i64>,
+    pub limit: Option<u32>,
+}
+
 /// A run's events as they happen. It ends when the run has, or when the connection breaks.
 pub type Events = BoxStream<'static, Result<Event, ClientError>>;
 
@@ -88,9 +100,30 @@ impl Client {
         Ok(Client { base: format!("{}/v1", server.trim_end_matches('/')), token, http })
     }
 
-    pub async fn tenant_put(&self, name: &TenantName) -> Result<Tenant, ClientError> {
-        let request = self.request(Method::PUT, &format!("tenants/{name}"));
-        self.read(request.json(&TenantSpec::default())).await
+    pub async fn token_create(&self, spec: &TokenSpec) -> Result<TokenMade, ClientError> {
+        self.read(self.request(Method::POST, "tokens").json(spec)).await
+    }
+
+    pub async fn tokens(&self) -> Result<Vec<Token>, ClientError> {
+        self.get("tokens").await.map(|list: TokenList| list.tokens)
+    }
+
+    pub async fn token_revoke(&self, id: &str) -> Result<(), ClientError> {
+        self.done(self.request(Method::DELETE, &format!("tokens/{}", segment(id)))).await
+    }
+
+    pub async fn audit(&self, filter: &AuditFilter) -> Result<Vec<AuditEntry>, ClientError> {
+        let mut query = Query::default();
+        query.add("tenant", filter.tenant.as_ref());
+        query.add("actor", filter.actor.as_ref());
+        query.add("action", filter.action.as_ref());
+        query.add("before", filter.before.as_ref());
+        query.add("limit", filter.limit.as_ref());
+        self.get(&query.of("audit")).await.map(|list: AuditList| list.entries)
+    }
+
+    pub async fn tenant_put(&self, name: &TenantName, spec: &TenantSpec) -> Result<Tenant, ClientError> {
+        self.read(self.request(Method::PUT, &format!("tenants/{name}")).json(spec)).await
     }
 
     pub async fn tenant(&self, name: &TenantName) -> Result<Tenant, ClientError> {
@@ -150,11 +183,11 @@ impl Client {
     }
 
     pub async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>, ClientError> {
-        let mut query = Vec::new();
-        query.extend(filter.tenant.as_ref().map(|tenant| format!("tenant={tenant}")));
-        query.extend(filter.deployment.as_ref().map(|deployment| format!("deployment={deployment}")));
-        query.extend(filter.status.as_ref().map(|status| format!("status={status}")));
-        self.get(&format!("runs?{}", query.join("&"))).await.map(|list: RunList| list.runs)
+        let mut query = Query::default();
+        query.add("tenant", filter.tenant.as_ref());
+        query.add("deployment", filter.deployment.as_ref());
+        query.add("status", filter.status.as_ref());
+        self.get(&query.of("runs")).await.map(|list: RunList| list.runs)
     }
 
     pub async fn run(&self, id: RunId) -> Result<Run, ClientError> {
@@ -217,6 +250,11 @@ impl Client {
         self.parse(self.send(request.timeout(ANSWER)).await?).await
     }
 
+    /// A request whose answer has no body.
+    async fn done(&self, request: RequestBuilder) -> Result<(), ClientError> {
+        self.send(request.timeout(ANSWER)).await.map(drop)
+    }
+
     async fn write(&self, mut request: RequestBuilder, write: &Write) -> Result<Accepted, ClientError> {
         if let Some(wait) = write.wait {
             request = request.header("prefer", format!("wait={}", wait.as_secs()));
@@ -256,6 +294,26 @@ impl Client {
 
 fn deployment_path(location: &Location) -> String {
     format!("tenants/{}/deployments/{}", location.tenant, location.deployment)
+}
+
+/// The parameters of a list, as far as they were given.
+#[derive(Default)]
+struct Query(Vec<String>);
+
+impl Query {
+    fn add(&mut self, name: &str, value: Option<&impl fmt::Display>) {
+        self.0.extend(value.map(|value| format!("{name}={}", segment(&value.to_string()))));
+    }
+
+    fn of(&self, path: &str) -> String {
+        if self.0.is_empty() { path.to_owned() } else { format!("{path}?{}", self.0.join("&")) }
+    }
+}
+
+/// A text as one part of a path or a query, whatever is in it.
+fn segment(text: &str) -> String {
+    let keep = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+    text.bytes().map(|byte| if keep(byte) { (byte as char).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
 /// The innermost reason: the outer ones repeat the URL.

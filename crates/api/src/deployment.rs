@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{Run, Timestamp};
 
 /// What a deployment is to be: the body of a `PUT`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeploymentSpec {
     pub template: TemplateName,
@@ -22,11 +22,12 @@ pub struct DeploymentSpec {
     pub sensitive: Vec<String>,
     #[serde(default)]
     pub engine: EngineChoice,
-    #[serde(default)]
-    pub requires_approval: bool,
+    /// Left out, it stays as it is; a new deployment needs none. To switch it off takes the right to approve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requires_approval: Option<bool>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Deployment {
     pub tenant: TenantName,
     pub name: DeploymentName,
@@ -49,12 +50,12 @@ pub struct Deployment {
     pub updated_at: Timestamp,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct DeploymentList {
     pub deployments: Vec<Deployment>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Output {
     pub value: Value,
     #[serde(rename = "type")]
@@ -64,10 +65,12 @@ pub struct Output {
     pub sensitive: bool,
 }
 
-pub type Outputs = BTreeMap<String, Output>;
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(transparent)]
+pub struct Outputs(pub BTreeMap<String, Output>);
 
 /// The answer to a write: committed, and this run carries it out.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Accepted {
     pub run: Run,
     /// There only if the caller waited and the run succeeded in time.

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 use crate::{ProblemBody, Timestamp};
 
 /// One entry of a run's log. `seq` rises within the run and is the id of the event in a stream.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Event {
     pub seq: i64,
     pub at: Timestamp,
     pub body: EventBody,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EventBody {
     Status {
@@ -67,7 +67,7 @@ impl From<event::EventBody> for EventBody {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct EventList {
     /// In their order, those after the one that was named.
     pub events: Vec<Event>,

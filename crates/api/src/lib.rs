@@ -2,8 +2,9 @@
 //!
 //! Promises: what the server sends is what the client reads, because both use these types; numbers keep all their
 //! digits; an error has a stable code and says what to do.
-//! Absent on purpose: how either side works, and TLS, which a proxy in front of the server speaks.
+//! Absent on purpose: how either side works.
 
+mod access;
 mod client;
 mod deployment;
 mod event;
@@ -13,7 +14,8 @@ mod template;
 mod tenant;
 mod time;
 
-pub use client::{Client, ClientError, Events, Location, RunFilter, Write};
+pub use access::{AuditEntry, AuditList, Token, TokenList, TokenMade, TokenSpec};
+pub use client::{AuditFilter, Client, ClientError, Events, Location, RunFilter, Write};
 pub use deployment::{Accepted, Deployment, DeploymentList, DeploymentSpec, Output, Outputs};
 pub use event::{Event, EventBody, EventList};
 pub use problem::ProblemBody;

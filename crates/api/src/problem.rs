@@ -4,7 +4,7 @@ use landform_domain::{Code, Problem};
 use serde::{Deserialize, Serialize};
 
 /// An error as it is sent: `application/problem+json` with a stable `code` and a `hint`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ProblemBody {
     /// The HTTP status; absent where the problem is part of a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{ProblemBody, Timestamp};
 
 /// One change that brings a deployment to a generation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Run {
     pub id: RunId,
     pub tenant: TenantName,
@@ -22,6 +22,9 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineName>,
     pub requires_approval: bool,
+    /// Who asked for it: the name of a token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
     pub cancel_requested: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanSummary>,
@@ -57,21 +60,21 @@ impl Run {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RunList {
     /// The newest first.
     pub runs: Vec<Run>,
 }
 
 /// Who did not want a plan, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Rejection {
     pub by: String,
     pub reason: String,
 }
 
 /// The body of `reject`. Who rejects is known from the token.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reject {
     #[serde(default)]
@@ -79,7 +82,7 @@ pub struct Reject {
 }
 
 /// The body of `recover`: an answer for each object in doubt, by its address.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Recovery {
     pub answers: BTreeMap<String, Answer>,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use crate::Timestamp;
 
 /// One version of a template. Pushing the same files again gives the same version.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TemplateVersion {
     pub name: TemplateName,
     pub version: i64,
@@ -13,14 +13,14 @@ pub struct TemplateVersion {
     pub created_at: Timestamp,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Template {
     pub name: TemplateName,
     /// The newest last.
     pub versions: Vec<TemplateVersion>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TemplateList {
     /// The newest version of each.
     pub templates: Vec<TemplateVersion>,

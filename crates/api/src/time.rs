@@ -11,6 +11,16 @@ pub struct Timestamp {
     pub unix_millis: i64,
 }
 
+impl utoipa::PartialSchema for Timestamp {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        use utoipa::openapi::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
+        let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
+        ObjectBuilder::new().schema_type(Type::String).format(Some(format)).build().into()
+    }
+}
+
+impl utoipa::ToSchema for Timestamp {}
+
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (days, millis) = (self.unix_millis.div_euclid(DAY), self.unix_millis.rem_euclid(DAY));

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Code, Problem};
 
 /// What a deployment asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineChoice {
     Native,
@@ -17,7 +17,7 @@ pub enum EngineChoice {
 }
 
 /// What a run is carried out by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineName {
     Native,

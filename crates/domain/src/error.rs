@@ -15,6 +15,8 @@ pub enum Class {
     NotFound,
     /// It makes sense, but not in the present situation.
     Conflict,
+    /// Somebody else holds it for now.
+    Locked,
     /// The caller's condition (an ETag) does not hold.
     PreconditionFailed,
     /// Understood, and refused for what it says.
@@ -67,6 +69,20 @@ codes! {
     TokenMissing "token_missing" Unauthenticated "Send `Authorization: Bearer TOKEN`.",
     TokenInvalid "token_invalid" Unauthenticated "The token is unknown or was withdrawn. The first start writes an admin token into the data folder.",
     Forbidden "forbidden" Forbidden "Ask an admin for a token with the role that this needs.",
+    ApprovalRequired "approval_required" Forbidden "Leave `requires_approval` out to keep it, or let an approver switch it off.",
+    ApproverIsAuthor "approver_is_author" Forbidden "This tenant wants another person to decide than the one who asked for the change.",
+    TokenUnknown "token_unknown" NotFound "List the tokens; it may have been withdrawn.",
+    ConnectionUnknown "connection_unknown" NotFound "PUT the connection first.",
+    ConnectionInUse "connection_in_use" Conflict "Destroy or change the deployments that use it first.",
+    ConnectionInvalid "connection_invalid" Unprocessable "A connection is an object of values; a deployment names each of its connections once.",
+    TemplateInUse "template_in_use" Conflict "Move the deployments that are on this version first.",
+    WebhookUnknown "webhook_unknown" NotFound "List the webhooks.",
+    WebhookInvalid "webhook_invalid" Unprocessable "A webhook is an http or https address that the server may reach.",
+    StateLocked "state_locked" Locked "Wait for whoever holds the lock, or unlock by force if they are gone.",
+    StateConflict "state_conflict" Conflict "Somebody wrote the state in between. Pull it again, and repeat your change.",
+    StateInvalid "state_invalid" Unprocessable "Send a state in format 4, as any `tofu` or `terraform` writes it.",
+    ObjectUnknown "object_unknown" NotFound "List the state's objects; addresses are written as the CLI writes them.",
+    PlanUnknown "plan_unknown" NotFound "The run has made no plan yet, or it is not kept any more.",
     RouteUnknown "route_unknown" NotFound "Compare the path with the API's description.",
     TenantUnknown "tenant_unknown" NotFound "PUT the tenant first.",
     TemplateUnknown "template_unknown" NotFound "Push the template, or name a version that exists.",

@@ -11,8 +11,9 @@ use crate::{Code, Problem};
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident, $unknown:ident;)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
         #[serde(transparent)]
+        #[schema(value_type = String, format = "uuid")]
         pub struct $name(Uuid);
 
         impl $name {

@@ -24,8 +24,9 @@ fn check(kind: &str, text: &str) -> Result<(), Problem> {
 
 macro_rules! names {
     ($($name:ident, $kind:literal;)*) => {$(
-        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
         #[serde(try_from = "String", into = "String")]
+        #[schema(value_type = String, pattern = "^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$")]
         pub struct $name(String);
 
         impl $name {
@@ -69,6 +70,7 @@ names! {
     TenantName, "tenant";
     TemplateName, "template";
     DeploymentName, "deployment";
+    ConnectionName, "connection";
 }
 
 #[cfg(test)]

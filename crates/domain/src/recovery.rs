@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// A change that a provider was, or was about to be, asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IntentAction {
     Create,
@@ -35,7 +35,7 @@ pub type Identity = String;
 pub type Objects = BTreeMap<ObjectKey, Identity>;
 
 /// An object that may exist although no state has it. Only a person (or the vendor's API) can tell.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Doubt {
     pub intent: i64,
     pub address: String,
@@ -43,7 +43,7 @@ pub struct Doubt {
 }
 
 /// How a doubt is answered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// It exists and has this id: import it.

@@ -33,6 +33,9 @@ pub struct Deploy {
     /// Plan, then wait until somebody has approved
     #[arg(long)]
     approval: bool,
+    /// Apply without approval from now on; needs the right to approve if the deployment needed it before
+    #[arg(long, conflicts_with = "approval")]
+    no_approval: bool,
     #[command(flatten)]
     write: WriteOptions,
 }
@@ -106,7 +109,7 @@ pub async fn deploy(args: Deploy, connection: &Connection, json: bool) -> Result
         inputs,
         sensitive: args.sensitive,
         engine: args.engine,
-        requires_approval: args.approval,
+        requires_approval: args.approval.then_some(true).or(args.no_approval.then_some(false)),
     };
     let accepted = client.deployment_put(&args.location, &spec, &args.write.write()).await?;
     if args.write.wait {

@@ -1,5 +1,6 @@
 //! The `landform` binary: commands and wiring, without rules of its own.
 
+mod access;
 mod connection;
 mod demo;
 mod deployment;
@@ -39,6 +40,11 @@ enum Command {
     Demo(demo::Options),
     /// Run the server and its workers
     Serve(serve::Options),
+    /// Tokens: who may speak to this server, and as what
+    #[command(subcommand)]
+    Token(access::Command),
+    /// Who did what, from where, the newest first
+    Audit(access::Audit),
     /// Tenants
     #[command(subcommand)]
     Tenant(tenant::Command),
@@ -73,6 +79,8 @@ async fn main() -> ExitCode {
     let done = match command {
         Command::Demo(options) => demo::run(options).await,
         Command::Serve(options) => serve::run(options, &connection).await,
+        Command::Token(command) => access::run(command, &connection, json).await,
+        Command::Audit(args) => access::audit(args, &connection, json).await,
         Command::Tenant(command) => tenant::run(command, &connection, json).await,
         Command::Template(command) => template::run(command, &connection, json).await,
         Command::Deploy(args) => deployment::deploy(args, &connection, json).await,

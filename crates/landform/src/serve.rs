@@ -14,6 +14,7 @@ use landform_plugin::{Limits, Pool, Schemas};
 use landform_registry::Places;
 use landform_runner::providers::LocalProviders;
 use landform_runner::{Engines, Settings, Worker};
+use landform_server::Tls;
 use landform_store::{Location, Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +27,12 @@ pub struct Options {
     /// The address to listen on
     #[arg(long, env = "LANDFORM_LISTEN", default_value = DEFAULT_LISTEN, value_name = "ADDRESS")]
     listen: SocketAddr,
+    /// A certificate chain in PEM: speak https
+    #[arg(long, env = "LANDFORM_TLS_CERTIFICATE", requires = "tls_key", value_name = "FILE")]
+    tls_certificate: Option<PathBuf>,
+    /// The certificate's private key in PEM
+    #[arg(long, env = "LANDFORM_TLS_KEY", requires = "tls_certificate", value_name = "FILE")]
+    tls_key: Option<PathBuf>,
     /// A PostgreSQL URL [default: SQLite in the data folder]
     #[arg(long, env = "LANDFORM_DATABASE", hide_env_values = true, value_name = "URL")]
     database: Option<String>,
@@ -64,6 +71,7 @@ pub async fn run(options: Options, connection: &Connection) -> Result<(), Failur
             "Stop it, or name another folder with --data.",
         )
     })?;
+    let tls = tls(&options)?;
     let store = open_store(&options, &data).await?;
     let stopping = CancellationToken::new();
     stop_on_signals(stopping.clone()).map_err(in_data)?;
@@ -75,18 +83,24 @@ pub async fn run(options: Options, connection: &Connection) -> Result<(), Failur
     let chores = chores.map_err(|e| Failure::broken(e.to_string(), "The log above may say more."))?;
     tracing::info!(address = %options.listen, "listening");
     let serving = async {
-        let served = landform_server::serve(listener, store.clone(), stopping.clone()).await;
+        landform_server::serve(listener, store.clone(), tls, stopping.clone()).await;
         stopping.cancel();
-        served
     };
     let working = async {
         stopping.cancelled().await;
         tokio::join!(worker.drain(PATIENCE), chores.stop());
     };
-    let (served, ()) = tokio::join!(serving, working);
+    tokio::join!(serving, working);
     store.close().await;
     tracing::info!("stopped");
-    served.map_err(|e| Failure::broken(format!("the server ended: {e}"), "The log above may say more."))
+    Ok(())
+}
+
+fn tls(options: &Options) -> Result<Option<Tls>, Failure> {
+    let (Some(certificate), Some(key)) = (&options.tls_certificate, &options.tls_key) else { return Ok(None) };
+    let tls = Tls::from_files(certificate, key);
+    tls.map(Some)
+        .map_err(|e| Failure::usage(format!("no TLS: {e}"), "Name a certificate chain and its key, both in PEM."))
 }
 
 async fn start_worker(options: &Options, data: &Path, store: &Store) -> Result<Worker, Failure> {

@@ -33,7 +33,7 @@ pub fn table(heads: &[&str], rows: Vec<Vec<String>>) {
 }
 
 pub fn outputs(outputs: &Outputs) {
-    for (name, output) in outputs {
+    for (name, output) in &outputs.0 {
         println!("{name} = {}", output.value);
     }
 }

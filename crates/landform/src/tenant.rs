@@ -1,4 +1,5 @@
 use clap::Subcommand;
+use landform_api::TenantSpec;
 use landform_domain::TenantName;
 
 use crate::connection::Connection;
@@ -7,10 +8,13 @@ use crate::{name_of, show};
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Make a tenant, unless it exists
+    /// Make a tenant, or change its settings
     Put {
         #[arg(value_parser = name_of::<TenantName>)]
         name: TenantName,
+        /// Whoever asked for a change must not approve it
+        #[arg(long, value_name = "BOOL")]
+        separate_approver: Option<bool>,
     },
     /// Show one tenant
     Get {
@@ -24,7 +28,9 @@ pub enum Command {
 pub async fn run(command: Command, connection: &Connection, json: bool) -> Result<(), Failure> {
     let client = connection.client()?;
     let tenants = match command {
-        Command::Put { name } => vec![client.tenant_put(&name).await?],
+        Command::Put { name, separate_approver } => {
+            vec![client.tenant_put(&name, &TenantSpec { separate_approver }).await?]
+        }
         Command::Get { name } => vec![client.tenant(&name).await?],
         Command::List => {
             let tenants = client.tenants().await?;

@@ -170,18 +170,18 @@ mod tests {
 
     use landform_base::seal::MasterKey;
     use landform_domain::template::Files;
-    use landform_domain::{EngineChoice, Inputs};
+    use landform_domain::{Actor, EngineChoice, Inputs};
     use landform_engine::{IntentAction, Stop};
-    use landform_store::{DeploymentWrite, Location, Options, WorkerId};
+    use landform_store::{DeploymentWrite, Location, Options, TenantSettings, WorkerId};
 
     use super::*;
 
     async fn claimed(folder: &std::path::Path) -> (Store, Lease) {
         let options = Options::new(Location::Sqlite(folder.to_owned()), MasterKey::generate().unwrap());
         let store = Store::open(options).await.unwrap().store;
-        store.put_tenant(&"acme".parse().unwrap()).await.unwrap();
+        store.put_tenant(&"acme".parse().unwrap(), TenantSettings::default(), &Actor::local("eve")).await.unwrap();
         let files = Files::new([("main.tf".to_string(), Vec::new())]).unwrap();
-        store.push_template(&"net".parse().unwrap(), &files).await.unwrap();
+        store.push_template(&"net".parse().unwrap(), &files, &Actor::local("eve")).await.unwrap();
         let write = DeploymentWrite {
             tenant: "acme".parse().unwrap(),
             name: "site".parse().unwrap(),
@@ -189,10 +189,10 @@ mod tests {
             template_version: None,
             inputs: Inputs::default(),
             engine: EngineChoice::Auto,
-            requires_approval: false,
+            requires_approval: None,
             if_generation: None,
         };
-        store.put_deployment(write, None).await.unwrap();
+        store.put_deployment(write, None, &Actor::local("eve")).await.unwrap();
         let lease = store.claim(&WorkerId::new("w")).await.unwrap().unwrap().lease;
         (store, lease)
     }

@@ -11,10 +11,10 @@ use landform_base::seal::MasterKey;
 use landform_domain::recovery::Answer;
 use landform_domain::run::{Kind, Next, Status};
 use landform_domain::template::Files;
-use landform_domain::{Code, EngineChoice, EngineName, EventBody, Input, Inputs, RunId};
+use landform_domain::{Actor, Code, EngineChoice, EngineName, EventBody, Input, Inputs, RunId};
 use landform_engine::{EngineKind, SourceRange, Unsupported};
 use landform_runner::{Engines, Settings, Worker};
-use landform_store::{DeploymentWrite, Location, Options, Run, Store};
+use landform_store::{DeploymentWrite, Location, Options, Run, Store, TenantSettings};
 use serde_json::{Value, json};
 
 struct House {
@@ -36,9 +36,9 @@ impl House {
         let mut options = Options::new(location, MasterKey::generate().unwrap());
         options.lease = lease;
         let store = Store::open(options).await.unwrap().store;
-        store.put_tenant(&"acme".parse().unwrap()).await.unwrap();
+        store.put_tenant(&"acme".parse().unwrap(), TenantSettings::default(), &Actor::local("eve")).await.unwrap();
         let files = Files::new([("main.tf".to_string(), b"x".to_vec())]).unwrap();
-        store.push_template(&"net".parse().unwrap(), &files).await.unwrap();
+        store.push_template(&"net".parse().unwrap(), &files, &Actor::local("eve")).await.unwrap();
         House { folder, store, world: Arc::default(), steps: Arc::default(), unsupported: Vec::new() }
     }
 
@@ -68,18 +68,18 @@ impl House {
             template_version: None,
             inputs: Inputs::new(inputs.iter().map(input).collect()).unwrap(),
             engine: EngineChoice::Auto,
-            requires_approval: false,
+            requires_approval: None,
             if_generation: None,
         }
     }
 
     async fn put(&self, inputs: &[(&str, Value)]) -> RunId {
-        self.store.put_deployment(self.wish(inputs), None).await.unwrap().run.id
+        self.store.put_deployment(self.wish(inputs), None, &Actor::local("eve")).await.unwrap().run.id
     }
 
     async fn destroy(&self) -> RunId {
         let (tenant, name) = ("acme".parse().unwrap(), "site".parse().unwrap());
-        self.store.delete_deployment(&tenant, &name, None, None).await.unwrap().run.id
+        self.store.delete_deployment(&tenant, &name, None, None, &Actor::local("eve")).await.unwrap().run.id
     }
 
     /// Waits until the run has ended or waits for a person.
@@ -199,7 +199,7 @@ async fn auto_falls_back_to_the_cli_and_says_why() {
     assert_eq!(reasons.unwrap(), ["main.tf:7: for_each"]);
     let mut wish = house.wish(&[("count", json!(2))]);
     wish.engine = EngineChoice::Native;
-    let native = house.store.put_deployment(wish, None).await.unwrap().run.id;
+    let native = house.store.put_deployment(wish, None, &Actor::local("eve")).await.unwrap().run.id;
     let Status::Failed(problem) = house.rests(native).await.status else { panic!("it is refused") };
     assert_eq!((problem.code, problem.message.as_str()), (Code::EngineUnsupported, "main.tf:7: for_each"));
     worker.drain(Duration::from_secs(600)).await;
@@ -210,11 +210,11 @@ async fn an_approved_plan_is_applied_and_a_stale_one_refused() {
     let house = House::new().await;
     let worker = house.worker().await;
     let mut wish = house.wish(&[("count", json!(1))]);
-    wish.requires_approval = true;
-    let run = house.store.put_deployment(wish, None).await.unwrap().run.id;
+    wish.requires_approval = Some(true);
+    let run = house.store.put_deployment(wish, None, &Actor::local("eve")).await.unwrap().run.id;
     assert_eq!(house.rests(run).await.status.word(), "awaiting_approval");
     assert!(house.exist().is_empty());
-    house.store.approve(run, "eve").await.unwrap();
+    house.store.approve(run, &Actor::local("eve")).await.unwrap();
     let after = |status: &Status| status.is_final();
     assert_eq!(house.until(run, after).await.status, Status::Succeeded);
     assert_eq!(house.exist(), things(1));
@@ -235,7 +235,7 @@ async fn a_cancelled_apply_stops_at_the_next_safe_point() {
     let worker = house.worker().await;
     let run = house.put(&[("count", json!(3))]).await;
     house.steps.standing.notified().await;
-    assert_eq!(house.store.cancel(run, "eve").await.unwrap().status.word(), "applying");
+    assert_eq!(house.store.cancel(run, &Actor::local("eve")).await.unwrap().status.word(), "applying");
     assert_eq!(house.rests(run).await.status, Status::Cancelled);
     assert_eq!(house.exist(), things(2), "the object under way was finished, the third never begun");
     house.succeeds(house.put(&[("count", json!(3))]).await).await;
@@ -286,7 +286,7 @@ async fn dies_everywhere(choice: EngineChoice) {
         let worker = house.worker().await;
         let mut wish = house.wish(&[("count", json!(3))]);
         wish.engine = choice;
-        let run = house.store.put_deployment(wish.clone(), None).await.unwrap().run.id;
+        let run = house.store.put_deployment(wish.clone(), None, &Actor::local("eve")).await.unwrap().run.id;
         let ended = tokio::select! {
             () = house.steps.standing.notified() => false,
             _ = house.rests(run) => true,
@@ -300,7 +300,7 @@ async fn dies_everywhere(choice: EngineChoice) {
             let answers: BTreeMap<String, Answer> =
                 doubts.iter().map(|doubt| (doubt.address.clone(), look_it_up(&house, &doubt.address))).collect();
             assert!(now.attempts > 1);
-            house.store.recover(run, answers, "eve").await.unwrap();
+            house.store.recover(run, answers, &Actor::local("eve")).await.unwrap();
             now = house.until(run, Status::is_final).await;
         } else if !ended {
             let silent = ["plan", "planned", "apply", "settled", "saved"];

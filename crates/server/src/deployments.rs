@@ -5,25 +5,24 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use landform_api::{Deployment, DeploymentList, DeploymentSpec, Outputs};
-use landform_domain::{Code, DeploymentName, Input, Inputs, TenantName};
-use landform_store::{DeploymentWrite, IdempotencyKey, Principal};
+use landform_domain::{Actor, Code, DeploymentName, Input, Inputs, Right, TenantName};
+use landform_store::{DeploymentWrite, IdempotencyKey};
 use serde::{Deserialize, Serialize};
 
-use crate::auth::require_admin;
 use crate::problem::Refusal;
 use crate::request::{Asked, JsonBody, Names, expected_generation, idempotency_key, preferred_wait};
 use crate::{Server, view, wait};
 
 pub(crate) async fn put(
     State(server): State<Server>,
-    Extension(principal): Extension<Principal>,
+    Extension(actor): Extension<Actor>,
     names: Names,
     headers: HeaderMap,
     JsonBody(spec): JsonBody<DeploymentSpec>,
 ) -> Result<Response, Refusal> {
     let (tenant, name) = (names.tenant()?, names.deployment()?);
     let wait = preferred_wait(&headers)?;
-    let key = key(&headers, &principal, "PUT", &tenant, &name, &spec)?;
+    let key = key(&headers, &actor, "PUT", &tenant, &name, &spec)?;
     let write = DeploymentWrite {
         tenant,
         name,
@@ -34,21 +33,21 @@ pub(crate) async fn put(
         requires_approval: spec.requires_approval,
         if_generation: expected_generation(&headers)?,
     };
-    let accepted = server.store.put_deployment(write, key).await?;
+    let accepted = server.store.put_deployment(write, key, &actor).await?;
     wait::answer(&server, accepted.run, wait).await
 }
 
 pub(crate) async fn delete(
     State(server): State<Server>,
-    Extension(principal): Extension<Principal>,
+    Extension(actor): Extension<Actor>,
     names: Names,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let (tenant, name) = (names.tenant()?, names.deployment()?);
     let wait = preferred_wait(&headers)?;
-    let key = key(&headers, &principal, "DELETE", &tenant, &name, &())?;
+    let key = key(&headers, &actor, "DELETE", &tenant, &name, &())?;
     let generation = expected_generation(&headers)?;
-    let accepted = server.store.delete_deployment(&tenant, &name, generation, key).await?;
+    let accepted = server.store.delete_deployment(&tenant, &name, generation, key, &actor).await?;
     wait::answer(&server, accepted.run, wait).await
 }
 
@@ -63,33 +62,29 @@ pub(crate) async fn list(State(server): State<Server>, names: Names) -> Result<J
     Ok(Json(DeploymentList { deployments: deployments.into_iter().map(view::deployment).collect() }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OutputsQuery {
+    /// Show sensitive values, too: needs the right to see secrets.
     #[serde(default)]
     show_sensitive: bool,
 }
 
 pub(crate) async fn outputs(
     State(server): State<Server>,
-    Extension(principal): Extension<Principal>,
+    Extension(actor): Extension<Actor>,
     names: Names,
     Asked(query): Asked<OutputsQuery>,
 ) -> Result<Json<Outputs>, Refusal> {
     if query.show_sensitive {
-        require_admin(&principal)?;
+        actor.require(Right::Secrets)?;
     }
     let outputs = server.store.outputs(&names.tenant()?, &names.deployment()?).await?;
     Ok(Json(view::outputs(outputs, query.show_sensitive)?))
 }
 
 /// The state as any `tofu` reads it. It holds secrets.
-pub(crate) async fn state(
-    State(server): State<Server>,
-    Extension(principal): Extension<Principal>,
-    names: Names,
-) -> Result<Response, Refusal> {
-    require_admin(&principal)?;
+pub(crate) async fn state(State(server): State<Server>, names: Names) -> Result<Response, Refusal> {
     let version = server.store.state(&names.tenant()?, &names.deployment()?).await?;
     Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], version.state).into_response())
 }
@@ -109,7 +104,7 @@ fn inputs(values: BTreeMap<String, serde_json::Value>, sensitive: &[String]) -> 
 /// The whole request is part of what the key stands for, as it was understood: another order of fields is the same.
 fn key(
     headers: &HeaderMap,
-    principal: &Principal,
+    actor: &Actor,
     method: &str,
     tenant: &TenantName,
     name: &DeploymentName,
@@ -118,5 +113,5 @@ fn key(
     let Some(key) = idempotency_key(headers)? else { return Ok(None) };
     let body = serde_json::to_vec(body).expect("a body that was read can be written");
     let route = format!("{method} /v1/tenants/{tenant}/deployments/{name}");
-    Ok(Some(IdempotencyKey { principal: principal.id.clone(), route, key, body }))
+    Ok(Some(IdempotencyKey { principal: actor.id.clone(), route, key, body }))
 }

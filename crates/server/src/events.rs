@@ -25,9 +25,10 @@ const PAGE: u32 = 500;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EventsQuery {
+    /// The number of the last event that was seen.
     #[serde(default)]
     after: i64,
 }

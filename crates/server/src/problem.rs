@@ -31,6 +31,7 @@ impl From<Problem> for Refusal {
             Class::Forbidden => StatusCode::FORBIDDEN,
             Class::NotFound => StatusCode::NOT_FOUND,
             Class::Conflict => StatusCode::CONFLICT,
+            Class::Locked => StatusCode::LOCKED,
             Class::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Class::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
             Class::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,

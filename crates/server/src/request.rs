@@ -8,10 +8,11 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use futures::StreamExt;
-use landform_domain::{Code, DeploymentName, Problem, RunId, TemplateName, TenantName};
+use landform_domain::{Actor, Code, DeploymentName, Problem, RunId, TemplateName, TenantName};
 use serde::de::DeserializeOwned;
 
 use crate::problem::Refusal;
+use crate::route::gate::unknown_tenant;
 
 /// Inputs may have a mebibyte; the rest of a body is small.
 const LARGEST_JSON: usize = 2 << 20;
@@ -44,8 +45,13 @@ impl Names {
         self.parse("run")
     }
 
+    /// A part of the path that is compared with what there is, whatever it looks like.
+    pub fn text(&self, name: &str) -> &str {
+        self.0.get(name).map(String::as_str).unwrap_or_default()
+    }
+
     fn parse<T: std::str::FromStr<Err = Problem>>(&self, name: &str) -> Result<T, Refusal> {
-        Ok(self.0.get(name).map(String::as_str).unwrap_or_default().parse::<T>()?)
+        Ok(self.text(name).parse::<T>()?)
     }
 }
 
@@ -67,6 +73,20 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Asked<T>, Refusal> {
         let query = Query::<T>::from_request_parts(parts, state).await;
         query.map(|Query(query)| Asked(query)).map_err(|e| Refusal::new(Code::RequestInvalid, e.body_text()))
+    }
+}
+
+/// An empty parameter is one that was not given.
+pub(crate) fn given<T: std::str::FromStr<Err = Problem>>(text: Option<String>) -> Result<Option<T>, Refusal> {
+    Ok(text.filter(|text| !text.is_empty()).map(|text| text.parse::<T>()).transpose()?)
+}
+
+/// The tenant that a list is about: the one asked for, if the actor can see it; a bound actor's own otherwise.
+pub(crate) fn narrowed(actor: &Actor, asked: Option<TenantName>) -> Result<Option<TenantName>, Refusal> {
+    match asked {
+        Some(tenant) if !actor.sees(&tenant) => Err(unknown_tenant(&tenant)),
+        Some(tenant) => Ok(Some(tenant)),
+        None => Ok(actor.tenant.clone()),
     }
 }
 

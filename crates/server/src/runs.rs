@@ -1,18 +1,18 @@
 use axum::extract::State;
 use axum::{Extension, Json};
 use landform_api::{Recovery, Reject, Run, RunList};
-use landform_domain::Code;
 use landform_domain::run::Status;
-use landform_store::{Principal, RunFilter};
+use landform_domain::{Actor, Code};
+use landform_store::RunFilter;
 use serde::Deserialize;
 
 use crate::problem::Refusal;
-use crate::request::{Asked, JsonBody, Names};
+use crate::request::{Asked, JsonBody, Names, given, narrowed};
 use crate::{Server, view};
 
 const LONGEST_REASON: usize = 1000;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunsQuery {
     tenant: Option<String>,
@@ -22,11 +22,6 @@ pub(crate) struct RunsQuery {
     before: Option<String>,
     #[serde(default)]
     limit: u32,
-}
-
-/// An empty parameter is one that was not given.
-fn given<T: std::str::FromStr<Err = landform_domain::Problem>>(text: Option<String>) -> Result<Option<T>, Refusal> {
-    Ok(text.filter(|text| !text.is_empty()).map(|text| text.parse::<T>()).transpose()?)
 }
 
 fn status(text: Option<String>) -> Result<Option<String>, Refusal> {
@@ -39,10 +34,11 @@ fn status(text: Option<String>) -> Result<Option<String>, Refusal> {
 
 pub(crate) async fn list(
     State(server): State<Server>,
+    Extension(actor): Extension<Actor>,
     Asked(query): Asked<RunsQuery>,
 ) -> Result<Json<RunList>, Refusal> {
     let filter = RunFilter {
-        tenant: given(query.tenant)?,
+        tenant: narrowed(&actor, given(query.tenant)?)?,
         deployment: given(query.deployment)?,
         status: status(query.status)?,
         before: given(query.before)?,
@@ -58,37 +54,37 @@ pub(crate) async fn get(State(server): State<Server>, names: Names) -> Result<Js
 
 pub(crate) async fn approve(
     State(server): State<Server>,
-    Extension(principal): Extension<Principal>,
+    Extension(actor): Extension<Actor>,
     names: Names,
 ) -> Result<Json<Run>, Refusal> {
-    Ok(Json(view::run(server.store.approve(names.run()?, &principal.name).await?)))
+    Ok(Json(view::run(server.store.approve(names.run()?, &actor).await?)))
 }
 
 pub(crate) async fn reject(
     State(server): State<Server>,
-    Extension(principal): Extension<Principal>,
+    Extension(actor): Extension<Actor>,
     names: Names,
     JsonBody(Reject { reason }): JsonBody<Reject>,
 ) -> Result<Json<Run>, Refusal> {
     if reason.chars().count() > LONGEST_REASON {
         return Err(Refusal::new(Code::RequestInvalid, format!("a reason has at most {LONGEST_REASON} characters")));
     }
-    Ok(Json(view::run(server.store.reject(names.run()?, &principal.name, &reason).await?)))
+    Ok(Json(view::run(server.store.reject(names.run()?, &reason, &actor).await?)))
 }
 
 pub(crate) async fn cancel(
     State(server): State<Server>,
-    Extension(principal): Extension<Principal>,
+    Extension(actor): Extension<Actor>,
     names: Names,
 ) -> Result<Json<Run>, Refusal> {
-    Ok(Json(view::run(server.store.cancel(names.run()?, &principal.name).await?)))
+    Ok(Json(view::run(server.store.cancel(names.run()?, &actor).await?)))
 }
 
 pub(crate) async fn recover(
     State(server): State<Server>,
-    Extension(principal): Extension<Principal>,
+    Extension(actor): Extension<Actor>,
     names: Names,
     JsonBody(recovery): JsonBody<Recovery>,
 ) -> Result<Json<Run>, Refusal> {
-    Ok(Json(view::run(server.store.recover(names.run()?, recovery.answers, &principal.name).await?)))
+    Ok(Json(view::run(server.store.recover(names.run()?, recovery.answers, &actor).await?)))
 }

@@ -1,9 +1,9 @@
-use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use landform_api::{Template, TemplateList, TemplateVersion};
-use landform_domain::Code;
+use landform_domain::{Actor, Code};
 
 use crate::problem::Refusal;
 use crate::request::{Names, whole_body};
@@ -11,6 +11,7 @@ use crate::{Server, archive, view};
 
 pub(crate) async fn push(
     State(server): State<Server>,
+    Extension(actor): Extension<Actor>,
     names: Names,
     body: Body,
 ) -> Result<(StatusCode, Json<TemplateVersion>), Refusal> {
@@ -23,7 +24,7 @@ pub(crate) async fn push(
         tracing::error!(error = %e, "an archive could not be unpacked");
         Refusal::new(Code::Internal, "the archive could not be unpacked")
     })??;
-    let (version, is_new) = server.store.push_template(&name, &files).await?;
+    let (version, is_new) = server.store.push_template(&name, &files, &actor).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(view::template_version(&name, version))))
 }

@@ -1,7 +1,9 @@
-use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use landform_api::{Tenant, TenantList, TenantSpec};
+use landform_domain::Actor;
+use landform_store::TenantSettings;
 
 use crate::problem::Refusal;
 use crate::request::{JsonBody, Names};
@@ -9,10 +11,12 @@ use crate::{Server, view};
 
 pub(crate) async fn put(
     State(server): State<Server>,
+    Extension(actor): Extension<Actor>,
     names: Names,
-    JsonBody(TenantSpec {}): JsonBody<TenantSpec>,
+    JsonBody(spec): JsonBody<TenantSpec>,
 ) -> Result<(StatusCode, Json<Tenant>), Refusal> {
-    let (tenant, is_new) = server.store.put_tenant(&names.tenant()?).await?;
+    let settings = TenantSettings { separate_approver: spec.separate_approver };
+    let (tenant, is_new) = server.store.put_tenant(&names.tenant()?, settings, &actor).await?;
     Ok((if is_new { StatusCode::CREATED } else { StatusCode::OK }, Json(view::tenant(tenant))))
 }
 
@@ -20,7 +24,10 @@ pub(crate) async fn get(State(server): State<Server>, names: Names) -> Result<Js
     Ok(Json(view::tenant(server.store.tenant(&names.tenant()?).await?)))
 }
 
-pub(crate) async fn list(State(server): State<Server>) -> Result<Json<TenantList>, Refusal> {
-    let tenants = server.store.tenants().await?.into_iter().map(view::tenant).collect();
-    Ok(Json(TenantList { tenants }))
+pub(crate) async fn list(
+    State(server): State<Server>,
+    Extension(actor): Extension<Actor>,
+) -> Result<Json<TenantList>, Refusal> {
+    let tenants = server.store.tenants().await?.into_iter().filter(|tenant| actor.sees(&tenant.name));
+    Ok(Json(TenantList { tenants: tenants.map(view::tenant).collect() }))
 }

@@ -14,7 +14,33 @@ fn at(unix_millis: i64) -> Timestamp {
 }
 
 pub(crate) fn tenant(tenant: store::Tenant) -> api::Tenant {
-    api::Tenant { name: tenant.name, created_at: at(tenant.created_at) }
+    api::Tenant { name: tenant.name, separate_approver: tenant.separate_approver, created_at: at(tenant.created_at) }
+}
+
+pub(crate) fn token(token: store::Token) -> api::Token {
+    api::Token {
+        id: token.id,
+        name: token.name,
+        role: token.role,
+        tenant: token.tenant,
+        created_by: token.created_by,
+        created_at: at(token.created_at),
+        expires_at: token.expires_at.map(at),
+    }
+}
+
+pub(crate) fn audit_entry(entry: store::AuditEntry) -> api::AuditEntry {
+    api::AuditEntry {
+        seq: entry.seq,
+        at: at(entry.at),
+        actor: entry.actor,
+        actor_name: entry.actor_name,
+        origin: entry.origin,
+        action: entry.action,
+        tenant: entry.tenant,
+        target: entry.target,
+        detail: entry.detail,
+    }
 }
 
 pub(crate) fn template_version(name: &TemplateName, version: store::TemplateVersion) -> api::TemplateVersion {
@@ -55,6 +81,7 @@ pub(crate) fn run(run: store::Run) -> api::Run {
         finished: run.status.is_final(),
         engine: run.engine,
         requires_approval: run.requires_approval,
+        author: run.author_name,
         cancel_requested: run.cancel_requested,
         plan: None,
         expires_at: None,
@@ -92,14 +119,14 @@ pub(crate) fn event(event: store::Event) -> api::Event {
 }
 
 pub(crate) fn outputs(outputs: store::Outputs, show_sensitive: bool) -> Result<api::Outputs, Refusal> {
-    let mut shown = api::Outputs::new();
+    let mut shown = api::Outputs::default();
     for (name, output) in outputs {
         let read = serde_json::from_value(output);
         let mut output: api::Output = read.map_err(|e| Refusal::from(store::StoreError::Corrupt(e.to_string())))?;
         if output.sensitive && !show_sensitive {
             output.value = MASK.into();
         }
-        shown.insert(name, output);
+        shown.0.insert(name, output);
     }
     Ok(shown)
 }

@@ -5,9 +5,12 @@ use std::fmt;
 use landform_base::seal::fill_random;
 use landform_domain::run::{Command, Kind, Next, Status};
 use landform_domain::{
-    Code, DeploymentId, DeploymentName, EngineChoice, EventBody, Inputs, Problem, RunId, TemplateName, TenantName,
+    Actor, Code, DeploymentId, DeploymentName, EngineChoice, EventBody, Inputs, Problem, Right, RunId, TemplateName,
+    TenantName,
 };
+use serde_json::json;
 
+use crate::audit::{Deed, write_down};
 use crate::catalog::{resolve_template, unknown_tenant};
 use crate::db::{Tx, params};
 use crate::error::StoreError;
@@ -27,7 +30,8 @@ pub struct DeploymentWrite {
     pub template_version: Option<i64>,
     pub inputs: Inputs,
     pub engine: EngineChoice,
-    pub requires_approval: bool,
+    /// `None` leaves it as it is; a new deployment needs no approval.
+    pub requires_approval: Option<bool>,
     /// Refuse unless this is the present generation (0: there is no such deployment).
     pub if_generation: Option<i64>,
 }
@@ -86,6 +90,7 @@ impl Store {
         &self,
         write: DeploymentWrite,
         key: Option<IdempotencyKey>,
+        by: &Actor,
     ) -> Result<Accepted, StoreError> {
         let tenant_key = self.tenant_key(&write.tenant).await?;
         let mut tx = self.db().begin().await?;
@@ -110,9 +115,9 @@ impl Store {
             template_version,
             inputs,
             engine: write.engine,
-            requires_approval: write.requires_approval,
+            requires_approval: approval(newest.as_ref(), write.requires_approval, by)?,
         };
-        self.accept(tx, locked, &sealer, desired, key).await
+        self.accept(tx, locked, &sealer, desired, key, by).await
     }
 
     /// Asks for the destruction of a deployment, with what its state was made with.
@@ -122,6 +127,7 @@ impl Store {
         name: &DeploymentName,
         if_generation: Option<i64>,
         key: Option<IdempotencyKey>,
+        by: &Actor,
     ) -> Result<Accepted, StoreError> {
         let tenant_key = self.tenant_key(tenant).await?;
         let mut tx = self.db().begin().await?;
@@ -141,7 +147,7 @@ impl Store {
             requires_approval: newest.requires_approval,
             ..made_with
         };
-        self.accept(tx, locked, &sealer, desired, key).await
+        self.accept(tx, locked, &sealer, desired, key, by).await
     }
 
     pub(crate) async fn tenant_key(&self, tenant: &TenantName) -> Result<TenantKey, StoreError> {
@@ -155,6 +161,7 @@ impl Store {
         sealer: &Sealer,
         desired: Desired,
         key: Option<IdempotencyKey>,
+        by: &Actor,
     ) -> Result<Accepted, StoreError> {
         let hash = sealer.hash(&desired.canonical());
         let mut generation = locked.generation;
@@ -169,14 +176,33 @@ impl Store {
             generation += 1;
             insert_generation(&mut tx, &locked, sealer, generation, &desired, hash).await?;
         }
-        let run = insert_run(&mut tx, &locked, generation, &desired).await?;
+        let run = insert_run(&mut tx, &locked, generation, &desired, by).await?;
         supersede_older(&mut tx, &locked, run.id).await?;
+        let action = match desired.kind {
+            Kind::Apply => "deployment.put",
+            Kind::Destroy => "deployment.delete",
+        };
+        let template = format!("{}@{}", desired.template, desired.template_version);
+        let detail = json!({"generation": generation, "run": run.id, "template": template});
+        let deed = Deed { action, tenant: Some(&locked.tenant), target: locked.name.to_string(), detail };
+        write_down(&mut tx, by, deed).await?;
         remember_answer(&mut tx, key, run.id).await?;
         tx.notify().await?;
         tx.commit().await?;
         self.inner.bell.ring();
         Ok(Accepted { run, fresh: true })
     }
+}
+
+/// Whether the new generation needs approval. Taking that away is a decision of those who approve.
+fn approval(newest: Option<&Desired>, wanted: Option<bool>, by: &Actor) -> Result<bool, StoreError> {
+    let before = newest.is_some_and(|newest| newest.requires_approval);
+    let wanted = wanted.unwrap_or(before);
+    if before && !wanted && !by.may(Right::Approve) {
+        let message = format!("the role {} cannot switch the approval of this deployment off", by.role);
+        return Err(Problem::new(Code::ApprovalRequired, message).into());
+    }
+    Ok(wanted)
 }
 
 fn check_generation(locked: &Locked, wanted: Option<i64>) -> Result<(), StoreError> {
@@ -293,7 +319,13 @@ pub(crate) async fn load_desired(
 
 /// A tenant's runs follow each other at distance 1 in the fair order, and a tenant that was idle starts at the order's
 /// present (the highest key claimed so far): whoever queues many runs waits behind others' few.
-async fn insert_run(tx: &mut Tx, locked: &Locked, generation: i64, desired: &Desired) -> Result<Run, StoreError> {
+async fn insert_run(
+    tx: &mut Tx,
+    locked: &Locked,
+    generation: i64,
+    desired: &Desired,
+    by: &Actor,
+) -> Result<Run, StoreError> {
     let id: RunId = new_id(tx, RunId::from_parts).await?;
     let order_key = tx
         .exactly_one(
@@ -308,8 +340,8 @@ async fn insert_run(tx: &mut Tx, locked: &Locked, generation: i64, desired: &Des
     let status = Status::Queued(Next::Plan);
     tx.execute(
         "INSERT INTO runs (id, deployment, tenant, name, kind, generation, requires_approval, status, detail,
-            claimable, order_key, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10, {now})",
+            claimable, order_key, author, author_name, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10, $11, $12, {now})",
         params![
             id.to_string(),
             locked.id.to_string(),
@@ -321,6 +353,8 @@ async fn insert_run(tx: &mut Tx, locked: &Locked, generation: i64, desired: &Des
             status.word(),
             serde_json::to_string(&status)?,
             order_key,
+            by.id.as_str(),
+            by.name.as_str(),
         ],
     )
     .await?;

@@ -1,16 +1,30 @@
 //! Tenants and templates.
 
 use landform_domain::template::Files;
-use landform_domain::{Code, Problem, TemplateName, TenantName};
+use landform_domain::{Actor, Code, Problem, TemplateName, TenantName};
+use serde_json::json;
 
+use crate::audit::{Deed, write_down};
 use crate::db::{Row, Tx, params};
 use crate::error::StoreError;
 use crate::open::Store;
 use crate::view::{Template, TemplateVersion, Tenant};
 
+/// What can be set for a tenant. What is not given stays as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TenantSettings {
+    /// Whoever asked for a change must not approve it.
+    pub separate_approver: Option<bool>,
+}
+
 impl Store {
     /// Makes the tenant unless it exists; the flag says whether it is new.
-    pub async fn put_tenant(&self, name: &TenantName) -> Result<(Tenant, bool), StoreError> {
+    pub async fn put_tenant(
+        &self,
+        name: &TenantName,
+        settings: TenantSettings,
+        by: &Actor,
+    ) -> Result<(Tenant, bool), StoreError> {
         let mut tx = self.db().begin().await?;
         let made = tx
             .execute(
@@ -21,20 +35,34 @@ impl Store {
         if made == 1 {
             self.inner.keys.create(&mut tx, name).await?;
         }
-        let row =
-            tx.exactly_one("SELECT name, created_at FROM tenants WHERE name = $1", params![name.as_str()]).await?;
+        let changed = tx
+            .execute(
+                "UPDATE tenants SET separate_approver = $2 WHERE name = $1 AND separate_approver <> $2",
+                params![name.as_str(), settings.separate_approver],
+            )
+            .await?;
+        if made + changed > 0 {
+            let detail = json!({"separate_approver": settings.separate_approver});
+            let deed = Deed { action: "tenant.put", tenant: Some(name), target: name.to_string(), detail };
+            write_down(&mut tx, by, deed).await?;
+        }
+        let sql = "SELECT name, separate_approver, created_at FROM tenants WHERE name = $1";
+        let row = tx.exactly_one(sql, params![name.as_str()]).await?;
         tx.commit().await?;
         Ok((tenant(&row)?, made == 1))
     }
 
     pub async fn tenant(&self, name: &TenantName) -> Result<Tenant, StoreError> {
-        let sql = "SELECT name, created_at FROM tenants WHERE name = $1";
+        let sql = "SELECT name, separate_approver, created_at FROM tenants WHERE name = $1";
         let row = self.db().read_one(sql, params![name.as_str()]).await?;
         tenant(&row.ok_or_else(|| unknown_tenant(name))?)
     }
 
     pub async fn tenants(&self) -> Result<Vec<Tenant>, StoreError> {
-        let rows = self.db().read_all("SELECT name, created_at FROM tenants ORDER BY name", params![]).await?;
+        let rows = self
+            .db()
+            .read_all("SELECT name, separate_approver, created_at FROM tenants ORDER BY name", params![])
+            .await?;
         rows.iter().map(tenant).collect()
     }
 
@@ -43,6 +71,7 @@ impl Store {
         &self,
         name: &TemplateName,
         files: &Files,
+        by: &Actor,
     ) -> Result<(TemplateVersion, bool), StoreError> {
         let digest = files.digest();
         let mut tx = self.db().begin().await?;
@@ -67,8 +96,12 @@ impl Store {
         let Some(row) = row else {
             return Err(Problem::new(Code::Overloaded, format!("somebody pushed `{name}` at the same moment")).into());
         };
+        let version = template_version(&row)?;
+        let detail = json!({"version": version.version, "digest": version.digest});
+        let deed = Deed { action: "template.push", tenant: None, target: name.to_string(), detail };
+        write_down(&mut tx, by, deed).await?;
         tx.commit().await?;
-        Ok((template_version(&row)?, true))
+        Ok((version, true))
     }
 
     pub async fn template(&self, name: &TemplateName) -> Result<Template, StoreError> {
@@ -134,7 +167,11 @@ fn unknown_template(name: &TemplateName, version: Option<i64>) -> StoreError {
 }
 
 fn tenant(row: &Row) -> Result<Tenant, StoreError> {
-    Ok(Tenant { name: row.parsed("name")?, created_at: row.int("created_at")? })
+    Ok(Tenant {
+        name: row.parsed("name")?,
+        separate_approver: row.flag("separate_approver")?,
+        created_at: row.int("created_at")?,
+    })
 }
 
 fn template_version(row: &Row) -> Result<TemplateVersion, StoreError> {

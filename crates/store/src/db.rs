@@ -178,6 +178,7 @@ param_from! {
     i64, Int, value => Some(value);
     bool, Int, value => Some(i64::from(value));
     Option<i64>, Int, value => value;
+    Option<bool>, Int, value => value.map(i64::from);
     Vec<u8>, Blob, value => Some(value);
     &[u8], Blob, value => Some(value.to_owned());
     Option<Vec<u8>>, Blob, value => value;

@@ -3,11 +3,12 @@
 //! Promises: one transaction per decision, and it is on disk when the call returns; every write of a worker is fenced
 //! by its deployment's epoch and says so when it is refused ([`StoreError::Fenced`]); inputs, states, plans, outputs
 //! and the journal are sealed; time is the database's. What may become of a run is decided by `domain` alone; here it is
-//! kept, under the lock of the deployment's row.
+//! kept, under the lock of the deployment's row. What somebody does is in the audit log, in the same transaction.
 //! Absent on purpose: how a run is carried out (`runner`), who may do what (`server`).
 
 mod accept;
 mod access;
+mod audit;
 mod catalog;
 mod chores;
 mod claim;
@@ -24,7 +25,9 @@ mod upkeep;
 mod view;
 
 pub use accept::{Accepted, DeploymentWrite, IdempotencyKey};
-pub use access::{Principal, Role};
+pub use access::{NewToken, Token};
+pub use audit::{AuditEntry, AuditFilter};
+pub use catalog::TenantSettings;
 pub use chores::{Chore, ChoreAttempt, ChoreEnd, ChoreError, ChoreRunner, Chores};
 pub use claim::{Claim, Finish, Lease, Planned, Renewed, Resolution, Work, WorkerId};
 pub use doorbell::Doorbell;

@@ -77,7 +77,7 @@ impl Store {
 
     pub async fn run(&self, id: RunId) -> Result<Run, StoreError> {
         let sql = "SELECT id, deployment, tenant, name, kind, generation, requires_approval, cancel_requested, detail,
-                engine, attempts, created_at, started_at, ended_at
+                engine, author, author_name, attempts, created_at, started_at, ended_at
              FROM runs WHERE id = $1";
         let row = self.db().read_one(sql, params![id.to_string()]).await?;
         Run::from_row(&row.ok_or_else(|| unknown_run(id))?)
@@ -90,7 +90,7 @@ impl Store {
             .db()
             .read_all(
                 "SELECT id, deployment, tenant, name, kind, generation, requires_approval, cancel_requested, detail,
-                    engine, attempts, created_at, started_at, ended_at
+                    engine, author, author_name, attempts, created_at, started_at, ended_at
                  FROM runs
                  WHERE ($1 = '' OR tenant = $1) AND ($2 = '' OR name = $2) AND ($3 = '' OR status = $3)
                     AND ($4 = '' OR id < $4)

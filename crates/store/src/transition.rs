@@ -79,7 +79,7 @@ pub(crate) async fn load_run(tx: &mut Tx, id: RunId) -> Result<Option<Run>, Stor
     let row = tx
         .one(
             "SELECT id, deployment, tenant, name, kind, generation, requires_approval, cancel_requested, detail, engine,
-                    attempts, created_at, started_at, ended_at
+                    author, author_name, attempts, created_at, started_at, ended_at
              FROM runs WHERE id = $1",
             params![id.to_string()],
         )

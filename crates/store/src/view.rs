@@ -11,6 +11,8 @@ use crate::error::StoreError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tenant {
     pub name: TenantName,
+    /// Whoever asked for a change must not approve it.
+    pub separate_approver: bool,
     pub created_at: i64,
 }
 
@@ -58,6 +60,9 @@ pub struct Run {
     pub status: Status,
     /// Known once a worker has chosen.
     pub engine: Option<EngineName>,
+    /// Who asked for it: the id of a token, and its name then.
+    pub author: Option<String>,
+    pub author_name: Option<String>,
     pub attempts: i64,
     pub created_at: i64,
     pub started_at: Option<i64>,
@@ -94,6 +99,8 @@ impl Run {
             cancel_requested: row.flag("cancel_requested")?,
             status: serde_json::from_str(&row.text("detail")?)?,
             engine: row.text_or_null("engine")?.map(|text| text.parse()).transpose()?,
+            author: row.text_or_null("author")?,
+            author_name: row.text_or_null("author_name")?,
             attempts: row.int("attempts")?,
             created_at: row.int("created_at")?,
             started_at: row.int_or_null("started_at")?,

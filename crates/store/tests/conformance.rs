@@ -31,6 +31,10 @@ macro_rules! suite {
 }
 
 suite! {
+    access:
+        tokens_are_made_listed_and_withdrawn,
+        every_deed_is_in_the_log_and_stays_there,
+        author_and_approver_can_be_required_to_differ;
     catalog:
         the_admin_token_is_given_once,
         tenants_are_made_once,

@@ -39,7 +39,7 @@ pub struct Run {
     pub status: Status,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     Apply,
@@ -108,7 +108,7 @@ pub enum Phase {
 }
 
 /// What a plan would do, for people who decide about it. Holds no values.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct PlanSummary {
     pub creates: u64,
     pub updates: u64,
@@ -119,7 +119,7 @@ pub struct PlanSummary {
     pub changes: Vec<PlannedChange>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct PlannedChange {
     pub address: String,
     pub action: String,

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::{Door, Memory, binary};
 
-struct Said {
-    exit: i32,
-    stdout: String,
-    stderr: String,
+pub(crate) struct Said {
+    pub(crate) exit: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Said {
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {} {}", self.stdout, self.stderr))
     }
 }
@@ -29,13 +29,13 @@ impl Door {
         command
     }
 
-    async fn type_in(&self, line: &[&str]) -> Said {
+    pub(crate) async fn type_in(&self, line: &[&str]) -> Said {
         let output = self.command(line).output().await.unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Said { exit: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
-    async fn done(&self, line: &[&str]) -> Said {
+    pub(crate) async fn done(&self, line: &[&str]) -> Said {
         let said = self.type_in(line).await;
         assert_eq!(said.exit, 0, "{line:?}: {}{}", said.stdout, said.stderr);
         said

@@ -1,5 +1,6 @@
 //! The product as its users meet it: the real binary as a process, spoken to over HTTP and by its own commands.
 
+mod access;
 mod commands;
 mod refusals;
 mod rest;

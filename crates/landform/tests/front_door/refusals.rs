@@ -32,7 +32,7 @@ async fn whatever_is_wrong_is_said_with_a_code_and_a_hint() {
     refused(no_token.try_clone().unwrap(), S::UNAUTHORIZED, "token_missing").await;
     refused(no_token.try_clone().unwrap().bearer_auth("lf_admin_00"), S::UNAUTHORIZED, "token_invalid").await;
     refused(no_token.try_clone().unwrap().bearer_auth("x"), S::UNAUTHORIZED, "token_invalid").await;
-    refused(no_token.basic_auth("admin", Some("x")), S::UNAUTHORIZED, "token_missing").await;
+    refused(no_token.basic_auth("admin", Some("x")), S::UNAUTHORIZED, "token_invalid").await;
 
     // Routes, methods, names and ids.
     refused(ask(Method::GET, "/v1/nothing"), S::NOT_FOUND, "route_unknown").await;

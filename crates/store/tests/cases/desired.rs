@@ -38,7 +38,7 @@ pub async fn a_failed_run_is_made_again(place: Place) {
     assert_eq!(second.run.generation, 1);
     let claimed = claim(&store).await;
     assert_eq!(claimed.state.as_deref(), Some(&b"half"[..]), "it continues from what was done");
-    store.cancel(second.run.id, "eve").await.unwrap();
+    store.cancel(second.run.id, &eve()).await.unwrap();
     assert!(put(&store, "acme", "site", &[]).await.fresh, "cancelled counts the same");
 }
 
@@ -76,15 +76,15 @@ pub async fn generations_can_be_conditions(place: Place) {
     let store = place.furnished().await;
     let mut first = write("acme", "site", &[]);
     first.if_generation = Some(1);
-    assert_eq!(code(store.put_deployment(first.clone(), None).await), Code::GenerationMismatch);
+    assert_eq!(code(store.put_deployment(first.clone(), None, &eve()).await), Code::GenerationMismatch);
     assert_eq!(
         code(store.deployment(&first.tenant, &first.name).await),
         Code::DeploymentUnknown,
         "a refused write leaves nothing"
     );
     first.if_generation = Some(0);
-    store.put_deployment(first.clone(), None).await.unwrap();
-    assert_eq!(code(store.put_deployment(first, None).await), Code::GenerationMismatch);
+    store.put_deployment(first.clone(), None, &eve()).await.unwrap();
+    assert_eq!(code(store.put_deployment(first, None, &eve()).await), Code::GenerationMismatch);
 }
 
 pub async fn an_idempotency_key_gives_the_same_answer(place: Place) {
@@ -95,19 +95,19 @@ pub async fn an_idempotency_key_gives_the_same_answer(place: Place) {
         key: "k1".into(),
         body: body.into(),
     };
-    let first = store.put_deployment(write("acme", "site", &[]), Some(key("a"))).await.unwrap();
+    let first = store.put_deployment(write("acme", "site", &[]), Some(key("a")), &eve()).await.unwrap();
     carry_out(&store, "s").await;
     put(&store, "acme", "site", &[("n", json!(2))]).await;
-    let again = store.put_deployment(write("acme", "site", &[]), Some(key("a"))).await.unwrap();
+    let again = store.put_deployment(write("acme", "site", &[]), Some(key("a")), &eve()).await.unwrap();
     assert_eq!((again.run.id, again.fresh), (first.run.id, false), "even after a newer write");
-    let other = store.put_deployment(write("acme", "site", &[]), Some(key("b"))).await;
+    let other = store.put_deployment(write("acme", "site", &[]), Some(key("b")), &eve()).await;
     assert_eq!(code(other), Code::IdempotencyKeyReused);
     // A refused request does not use its key up.
     let mut bad = write("acme", "new", &[]);
     bad.template_version = Some(99);
     let fresh_key = || Some(IdempotencyKey { key: "k2".into(), ..key("c") });
-    assert_eq!(code(store.put_deployment(bad, fresh_key()).await), Code::TemplateUnknown);
-    assert!(store.put_deployment(write("acme", "new", &[]), fresh_key()).await.unwrap().fresh);
+    assert_eq!(code(store.put_deployment(bad, fresh_key(), &eve()).await), Code::TemplateUnknown);
+    assert!(store.put_deployment(write("acme", "new", &[]), fresh_key(), &eve()).await.unwrap().fresh);
 }
 
 pub async fn sensitive_inputs_are_kept_and_sealed(place: Place) {
@@ -174,7 +174,8 @@ pub async fn put_during_destroy_begins_anew(place: Place) {
 
 pub async fn two_first_writers_make_one_deployment(place: Place) {
     let store = place.furnished().await;
-    let write_it = || store.put_deployment(write("acme", "site", &[("n", json!(1))]), None);
+    let by = eve();
+    let write_it = || store.put_deployment(write("acme", "site", &[("n", json!(1))]), None, &by);
     let (a, b, c) = tokio::join!(write_it(), write_it(), write_it());
     let runs = [a.unwrap(), b.unwrap(), c.unwrap()];
     assert!(runs.iter().all(|accepted| accepted.run.id == runs[0].run.id));

@@ -1,3 +1,4 @@
+pub mod access;
 pub mod approval;
 pub mod catalog;
 pub mod desired;

@@ -58,11 +58,11 @@ pub async fn doubts_block_until_they_are_answered(place: Place) {
     let newer = put(&store, "acme", "site", &[("n", json!(2))]).await.run;
     nothing_due(&store).await;
     assert_eq!(status(&store, newer.id).await, Status::Queued(Next::Plan));
-    assert_eq!(code(store.cancel(run, "eve").await), Code::RunInDoubt);
+    assert_eq!(code(store.cancel(run, &eve()).await), Code::RunInDoubt);
     let answer = |address: &str| BTreeMap::from([(address.to_string(), Answer::Adopt("i-7".into()))]);
-    assert_eq!(code(store.recover(run, answer("thing.x"), "eve").await), Code::DoubtUnknown);
-    assert_eq!(code(store.recover(newer.id, answer("thing.0"), "eve").await), Code::RunNotInDoubt);
-    store.recover(run, answer("thing.0"), "eve").await.unwrap();
+    assert_eq!(code(store.recover(run, answer("thing.x"), &eve()).await), Code::DoubtUnknown);
+    assert_eq!(code(store.recover(newer.id, answer("thing.0"), &eve()).await), Code::RunNotInDoubt);
+    store.recover(run, answer("thing.0"), &eve()).await.unwrap();
     let next = claim(&store).await;
     assert_eq!(next.lease.run, run, "what is recovered goes before what is newer");
     assert_eq!(next.adopt, [("thing.0".to_string(), "i-7".to_string())]);
@@ -77,9 +77,9 @@ pub async fn adoptions_wait_until_they_are_done(place: Place) {
     store.resolve(&recovering.lease, resolution).await.unwrap();
     let answers =
         BTreeMap::from([("thing.0".to_string(), Answer::Adopt("i-1".into())), ("thing.1".to_string(), Answer::Absent)]);
-    store.recover(recovering.lease.run, answers, "eve").await.unwrap();
+    store.recover(recovering.lease.run, answers, &eve()).await.unwrap();
     // The recovered run ends without having imported; the next one is asked to.
-    store.cancel(recovering.lease.run, "eve").await.unwrap();
+    store.cancel(recovering.lease.run, &eve()).await.unwrap();
     put(&store, "acme", "site", &[("n", json!(2))]).await;
     let next = begin_apply(&store).await;
     assert_eq!(next.adopt.len(), 1);

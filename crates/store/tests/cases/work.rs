@@ -167,7 +167,7 @@ pub async fn cancelling_a_plan_fences_its_worker(place: Place) {
     let store = place.furnished().await;
     let run = put(&store, "acme", "site", &[]).await.run;
     let claimed = claim(&store).await;
-    assert_eq!(store.cancel(run.id, "eve").await.unwrap().status, Status::Cancelled);
+    assert_eq!(store.cancel(run.id, &eve()).await.unwrap().status, Status::Cancelled);
     assert!(matches!(store.renew(&claimed.lease).await, Err(StoreError::Fenced)));
     put(&store, "acme", "site", &[]).await;
     claim(&store).await;
@@ -178,10 +178,10 @@ pub async fn cancelling_an_apply_is_a_wish(place: Place) {
     let run = put(&store, "acme", "site", &[]).await.run;
     let claimed = begin_apply(&store).await;
     assert!(!store.renew(&claimed.lease).await.unwrap().cancel_requested);
-    assert_eq!(store.cancel(run.id, "eve").await.unwrap().status.word(), "applying");
+    assert_eq!(store.cancel(run.id, &eve()).await.unwrap().status.word(), "applying");
     assert!(store.renew(&claimed.lease).await.unwrap().cancel_requested);
     assert_eq!(finish(&store, &claimed.lease, ended(Outcome::Stopped, Some("half"))).await, Status::Cancelled);
-    assert_eq!(code(store.cancel(run.id, "eve").await), landform_domain::Code::RunFinished);
+    assert_eq!(code(store.cancel(run.id, &eve()).await), landform_domain::Code::RunFinished);
 }
 
 pub async fn events_are_numbered_and_bounded(place: Place) {

@@ -6,9 +6,10 @@ use landform_base::seal::MasterKey;
 use landform_base::secret::SecretString;
 use landform_domain::run::{Outcome, PlanSummary, Status};
 use landform_domain::template::Files;
-use landform_domain::{EngineChoice, Input, Inputs, RunId};
+use landform_domain::{Actor, EngineChoice, Input, Inputs, RunId};
 use landform_store::{
-    Accepted, Claim, DeploymentWrite, Finish, Lease, Location, Opened, Options, Planned, Store, StoreError, WorkerId,
+    Accepted, Claim, DeploymentWrite, Finish, Lease, Location, Opened, Options, Planned, Store, StoreError,
+    TenantSettings, WorkerId,
 };
 use serde_json::Value;
 
@@ -53,7 +54,10 @@ impl Place {
     pub async fn furnished(&self) -> Store {
         let store = self.open().await;
         for tenant in ["acme", "other"] {
-            store.put_tenant(&tenant.parse().expect("a name")).await.expect("a tenant");
+            store
+                .put_tenant(&tenant.parse().expect("a name"), TenantSettings::default(), &eve())
+                .await
+                .expect("a tenant");
         }
         push(&store, "one").await;
         store
@@ -62,7 +66,7 @@ impl Place {
 
 pub async fn push(store: &Store, content: &str) -> i64 {
     let files = Files::new([("main.tf".to_string(), content.as_bytes().to_vec())]).expect("files");
-    store.push_template(&"net".parse().expect("a name"), &files).await.expect("pushed").0.version
+    store.push_template(&"net".parse().expect("a name"), &files, &eve()).await.expect("pushed").0.version
 }
 
 pub fn write(tenant: &str, name: &str, inputs: &[(&str, Value)]) -> DeploymentWrite {
@@ -76,18 +80,23 @@ pub fn write(tenant: &str, name: &str, inputs: &[(&str, Value)]) -> DeploymentWr
         template_version: None,
         inputs: Inputs::new(inputs.iter().map(input).collect()).expect("inputs"),
         engine: EngineChoice::Auto,
-        requires_approval: false,
+        requires_approval: None,
         if_generation: None,
     }
 }
 
 pub async fn put(store: &Store, tenant: &str, name: &str, inputs: &[(&str, Value)]) -> Accepted {
-    store.put_deployment(write(tenant, name, inputs), None).await.expect("accepted")
+    store.put_deployment(write(tenant, name, inputs), None, &eve()).await.expect("accepted")
 }
 
 pub async fn delete(store: &Store, tenant: &str, name: &str) -> Accepted {
     let (tenant, name) = (tenant.parse().expect("a name"), name.parse().expect("a name"));
-    store.delete_deployment(&tenant, &name, None, None).await.expect("accepted")
+    store.delete_deployment(&tenant, &name, None, None, &eve()).await.expect("accepted")
+}
+
+/// Somebody who may do everything.
+pub fn eve() -> Actor {
+    Actor::local("eve")
 }
 
 pub fn worker(name: &str) -> WorkerId {

@@ -1,0 +1,59 @@
+use axum::http::Method;
+use landform_api as api;
+use landform_domain::Right;
+
+use super::{Route, Tenancy};
+use crate::{audit, deployments, events, runs, templates, tenants, tokens};
+
+fn get(path: &'static str) -> (Method, &'static str) {
+    (Method::GET, path)
+}
+
+fn put(path: &'static str) -> (Method, &'static str) {
+    (Method::PUT, path)
+}
+
+fn post(path: &'static str) -> (Method, &'static str) {
+    (Method::POST, path)
+}
+
+fn delete(path: &'static str) -> (Method, &'static str) {
+    (Method::DELETE, path)
+}
+
+/// Everything under `/v1`. Rows of one path stand together.
+#[rustfmt::skip]
+pub(crate) fn table() -> Vec<Route> {
+    use Right::{Administer, Approve, Operate, Read, Secrets};
+    use Tenancy::{Fleet, Narrowed, Run, Shared, Tenant};
+    vec![
+        Route::new(get("/v1/tokens"), Administer, Narrowed, tokens::list, "List the tokens that work").answers::<api::TokenList>(200),
+        Route::new(post("/v1/tokens"), Administer, Narrowed, tokens::create, "Make a token; its secret is shown this once").takes::<api::TokenSpec>().answers::<api::TokenMade>(201),
+        Route::new(delete("/v1/tokens/{token}"), Administer, Narrowed, tokens::revoke, "Withdraw a token").answers_nothing(),
+
+        Route::new(get("/v1/audit"), Administer, Narrowed, audit::list, "Who did what, from where, the newest first").asks::<audit::AuditQuery>().answers::<api::AuditList>(200),
+
+        Route::new(get("/v1/tenants"), Read, Narrowed, tenants::list, "List the tenants").answers::<api::TenantList>(200),
+        Route::new(get("/v1/tenants/{tenant}"), Read, Tenant, tenants::get, "Show a tenant").answers::<api::Tenant>(200),
+        Route::new(put("/v1/tenants/{tenant}"), Administer, Fleet, tenants::put, "Make a tenant, or change its settings").takes::<api::TenantSpec>().answers::<api::Tenant>(201),
+
+        Route::new(get("/v1/templates"), Read, Shared, templates::list, "List the newest versions of all templates").answers::<api::TemplateList>(200),
+        Route::new(get("/v1/templates/{template}"), Read, Shared, templates::get, "List the versions of a template").answers::<api::Template>(200),
+        Route::new(put("/v1/templates/{template}"), Administer, Fleet, templates::push, "Push a template: a gzipped tar file of plain files").takes_raw("application/gzip").answers::<api::TemplateVersion>(201),
+
+        Route::new(get("/v1/tenants/{tenant}/deployments"), Read, Tenant, deployments::list, "List a tenant's deployments").answers::<api::DeploymentList>(200),
+        Route::new(get("/v1/tenants/{tenant}/deployments/{deployment}"), Read, Tenant, deployments::get, "Show a deployment").answers::<api::Deployment>(200),
+        Route::new(put("/v1/tenants/{tenant}/deployments/{deployment}"), Operate, Tenant, deployments::put, "Create or change a deployment").takes::<api::DeploymentSpec>().answers::<api::Accepted>(202),
+        Route::new(delete("/v1/tenants/{tenant}/deployments/{deployment}"), Operate, Tenant, deployments::delete, "Destroy what a deployment has made, and then the deployment").answers::<api::Accepted>(202),
+        Route::new(get("/v1/tenants/{tenant}/deployments/{deployment}/outputs"), Read, Tenant, deployments::outputs, "Show a deployment's outputs").asks::<deployments::OutputsQuery>().answers::<api::Outputs>(200),
+        Route::new(get("/v1/tenants/{tenant}/deployments/{deployment}/state"), Secrets, Tenant, deployments::state, "The state, as any `tofu` reads it").answers_raw("application/json"),
+
+        Route::new(get("/v1/runs"), Read, Narrowed, runs::list, "List runs, the newest first").asks::<runs::RunsQuery>().answers::<api::RunList>(200),
+        Route::new(get("/v1/runs/{run}"), Read, Run, runs::get, "Show a run").answers::<api::Run>(200),
+        Route::new(get("/v1/runs/{run}/events"), Read, Run, events::get, "A page of a run's events; or, with `Accept: text/event-stream`, a stream").asks::<events::EventsQuery>().answers::<api::EventList>(200),
+        Route::new(post("/v1/runs/{run}/approve"), Approve, Run, runs::approve, "Apply the plan exactly as it is").answers::<api::Run>(200),
+        Route::new(post("/v1/runs/{run}/reject"), Approve, Run, runs::reject, "Drop the plan").takes::<api::Reject>().answers::<api::Run>(200),
+        Route::new(post("/v1/runs/{run}/cancel"), Operate, Run, runs::cancel, "Stop a run; one that is applying stops at the next safe point").answers::<api::Run>(200),
+        Route::new(post("/v1/runs/{run}/recover"), Operate, Run, runs::recover, "Say what became of the objects in doubt").takes::<api::Recovery>().answers::<api::Run>(200),
+    ]
+}
