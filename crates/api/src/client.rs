@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     Accepted, AuditEntry, AuditList, Deployment, DeploymentList, DeploymentSpec, Event, EventList, Outputs,
-    ProblemBody, Recovery, Reject, Run, RunList, Template, TemplateList, TemplateVersion, Tenant, TenantList,
-    TenantSpec, Token, TokenList, TokenMade, TokenSpec,
+    ProblemBody, Recovery, Reject, Run, RunList, Template, TemplateDetail, TemplateList, TemplateUse, TemplateUseList,
+    TemplateVersion, Tenant, TenantList, TenantSpec, Token, TokenList, TokenMade, TokenSpec,
 };
 
 const CONNECT: Duration = Duration::from_secs(10);
@@ -142,6 +142,15 @@ impl Client {
 
     pub async fn template(&self, name: &TemplateName) -> Result<Template, ClientError> {
         self.get(&format!("templates/{name}")).await
+    }
+
+    pub async fn template_version(&self, name: &TemplateName, version: i64) -> Result<TemplateDetail, ClientError> {
+        self.get(&format!("templates/{name}/versions/{version}")).await
+    }
+
+    /// Who is on which version of it.
+    pub async fn template_uses(&self, name: &TemplateName) -> Result<Vec<TemplateUse>, ClientError> {
+        self.get(&format!("templates/{name}/deployments")).await.map(|list: TemplateUseList| list.deployments)
     }
 
     pub async fn templates(&self) -> Result<Vec<TemplateVersion>, ClientError> {

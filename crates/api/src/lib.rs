@@ -20,6 +20,8 @@ pub use deployment::{Accepted, Deployment, DeploymentList, DeploymentSpec, Outpu
 pub use event::{Event, EventBody, EventList};
 pub use problem::ProblemBody;
 pub use run::{Recovery, Reject, Rejection, Run, RunList};
-pub use template::{Template, TemplateList, TemplateVersion};
+pub use template::{
+    Template, TemplateDetail, TemplateFile, TemplateList, TemplateUse, TemplateUseList, TemplateVersion,
+};
 pub use tenant::{Tenant, TenantList, TenantSpec};
 pub use time::Timestamp;

@@ -1,4 +1,4 @@
-use landform_domain::TemplateName;
+use landform_domain::{DeploymentName, TemplateName, TenantName};
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
@@ -18,6 +18,43 @@ pub struct Template {
     pub name: TemplateName,
     /// The newest last.
     pub versions: Vec<TemplateVersion>,
+}
+
+/// One version with what it declares.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct TemplateDetail {
+    pub name: TemplateName,
+    pub version: i64,
+    pub digest: String,
+    pub created_at: Timestamp,
+    /// The inputs as a JSON Schema (2020-12). What Terraform converts besides is taken, too.
+    pub schema: serde_json::Value,
+    pub files: Vec<TemplateFile>,
+    /// What the native engine does not do exactly as OpenTofu, with file and line; `auto` then takes the CLI.
+    pub outside_native: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct TemplateFile {
+    pub path: String,
+    pub size: u64,
+}
+
+/// Who is on which version.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct TemplateUseList {
+    pub deployments: Vec<TemplateUse>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct TemplateUse {
+    pub tenant: TenantName,
+    pub deployment: DeploymentName,
+    /// The version that the deployment wants.
+    pub version: i64,
+    /// The version that was applied last, if it was one of this template.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied_version: Option<i64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]

@@ -49,16 +49,25 @@ impl Inputs {
         Ok(Inputs(inputs))
     }
 
-    /// The inputs that a write means, given those before it: an omitted sensitive input keeps its value, and what was
-    /// sensitive stays so.
-    pub fn over(mut self, previous: &Inputs) -> Inputs {
-        for (name, before) in previous.0.iter().filter(|(_, input)| input.sensitive) {
+    /// The same, with these called sensitive as well.
+    pub fn with_sensitive(mut self, is_sensitive: impl Fn(&str) -> bool) -> Inputs {
+        for (name, input) in &mut self.0 {
+            input.sensitive |= is_sensitive(name);
+        }
+        self
+    }
+
+    /// The inputs that a write means, given those before it: an omitted sensitive input keeps its value, if there still
+    /// is such a variable, and what was sensitive stays so.
+    pub fn over(mut self, previous: &Inputs, has_variable: impl Fn(&str) -> bool) -> Inputs {
+        let kept = previous.0.iter().filter(|(name, input)| input.sensitive && has_variable(name));
+        for (name, before) in kept {
             self.0.entry(name.clone()).and_modify(|input| input.sensitive = true).or_insert_with(|| before.clone());
         }
         self
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&String, &Input)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &Input)> + Clone {
         self.0.iter()
     }
 
@@ -134,9 +143,11 @@ mod tests {
     #[test]
     fn an_omitted_sensitive_input_keeps_its_value() {
         let before = inputs(&[("key", json!("s3cret"), true), ("size", json!(1), false)]);
-        let after = inputs(&[("size", json!(2), false)]).over(&before);
+        let after = inputs(&[("size", json!(2), false)]).over(&before, |_| true);
         assert_eq!(after, inputs(&[("key", json!("s3cret"), true), ("size", json!(2), false)]));
-        let changed = inputs(&[("key", json!("new"), false)]).over(&before);
+        let gone = inputs(&[]).over(&before, |name| name != "key");
+        assert_eq!(gone, inputs(&[]), "there is no such variable any more");
+        let changed = inputs(&[("key", json!("new"), false)]).over(&before, |_| true);
         assert_eq!(changed, inputs(&[("key", json!("new"), true)]), "and it stays sensitive");
         assert_eq!(after.masked()["key"], MASK);
         assert!(!format!("{after:?}").contains("s3cret"));

@@ -6,6 +6,7 @@
 //! Absent on purpose: how things are stored (`store`), carried out (`runner`) or sent (`api`).
 
 pub mod access;
+pub mod declared;
 pub mod engine;
 pub mod error;
 pub mod event;

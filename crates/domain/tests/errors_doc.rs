@@ -32,6 +32,7 @@ fn kind(class: Class) -> &'static str {
         Class::Forbidden => "not allowed",
         Class::NotFound => "not found",
         Class::Conflict => "not in this situation",
+        Class::Locked => "held by somebody else for now",
         Class::PreconditionFailed => "a condition of yours does not hold",
         Class::Unprocessable => "refused for what it says",
         Class::TooLarge => "too large",

@@ -179,7 +179,7 @@ pub async fn state(command: State, connection: &Connection) -> Result<(), Failur
     written.map_err(|e| Failure::broken(format!("the state cannot be written: {e}"), "Where does standard output go?"))
 }
 
-fn template(text: &str) -> Result<(TemplateName, Option<i64>), String> {
+pub fn template(text: &str) -> Result<(TemplateName, Option<i64>), String> {
     let (name, version) = match text.split_once('@') {
         Some((name, version)) => (name, Some(version.parse().map_err(|_| "a version is a number")?)),
         None => (text, None),

@@ -13,7 +13,7 @@ use landform_engine::native::Native;
 use landform_plugin::{Limits, Pool, Schemas};
 use landform_registry::Places;
 use landform_runner::providers::LocalProviders;
-use landform_runner::{Engines, Settings, Worker};
+use landform_runner::{Engines, LanguageReader, Settings, Worker};
 use landform_server::Tls;
 use landform_store::{Location, Store};
 use tokio::net::TcpListener;
@@ -158,6 +158,7 @@ async fn open_store(options: &Options, data: &Path) -> Result<Store, Failure> {
         None => Location::Sqlite(data.to_owned()),
     };
     let mut store_options = landform_store::Options::new(location, master_key.map_err(|e| broken(e.to_string()))?);
+    store_options.reader = Arc::new(LanguageReader);
     store_options.lease = Duration::from_secs(options.lease);
     let opened = Store::open(store_options).await.map_err(|e| broken(e.to_string()))?;
     if let Some(token) = opened.admin_token {

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use landform_api::TemplateVersion;
+use landform_api::{TemplateUse, TemplateVersion};
 use landform_domain::TemplateName;
 use landform_domain::template::{LARGEST_TOTAL, MOST_FILES};
 
@@ -22,6 +22,16 @@ pub enum Command {
     },
     /// List all templates
     List,
+    /// Show a version: its inputs, its files, and what is outside of the native engine's subset
+    Show {
+        #[arg(value_name = "NAME[@VERSION]", value_parser = crate::deployment::template)]
+        template: (TemplateName, Option<i64>),
+    },
+    /// Who is on which version
+    Deployments {
+        #[arg(value_parser = name_of::<TemplateName>)]
+        name: TemplateName,
+    },
 }
 
 pub async fn run(command: Command, connection: &Connection, json: bool) -> Result<(), Failure> {
@@ -38,6 +48,37 @@ pub async fn run(command: Command, connection: &Connection, json: bool) -> Resul
                 show::json(&version);
             } else {
                 println!("{}@{} ({})", version.name, version.version, &version.digest[..version.digest.len().min(12)]);
+            }
+        }
+        Command::Show { template: (name, version) } => {
+            let version = match version {
+                Some(version) => version,
+                None => client.template(&name).await?.versions.last().map_or(1, |newest| newest.version),
+            };
+            let detail = client.template_version(&name, version).await?;
+            if json {
+                show::json(&detail);
+            } else {
+                println!("{}@{} ({})", detail.name, detail.version, detail.digest);
+                println!("{}", serde_json::to_string_pretty(&detail.schema).expect("a schema is plain data"));
+                for file in &detail.files {
+                    println!("{:>8}  {}", file.size, file.path);
+                }
+                for item in &detail.outside_native {
+                    println!("only with the CLI: {item}");
+                }
+            }
+        }
+        Command::Deployments { name } => {
+            let uses = client.template_uses(&name).await?;
+            if json {
+                show::json(&uses);
+            } else {
+                let row = |u: &TemplateUse| {
+                    let applied = u.applied_version.map_or("-".to_owned(), |version| version.to_string());
+                    vec![format!("{}/{}", u.tenant, u.deployment), u.version.to_string(), applied]
+                };
+                show::table(&["DEPLOYMENT", "VERSION", "APPLIED"], uses.iter().map(row).collect());
             }
         }
         Command::List => {

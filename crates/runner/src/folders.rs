@@ -28,17 +28,8 @@ impl Folders {
             return Ok(target);
         }
         let filling = tempfile::Builder::new().prefix(".filling-").tempdir_in(self.root.join("templates"))?;
-        for (path, content) in files.iter() {
-            let path = filling.path().join(path);
-            if let Some(folder) = path.parent() {
-                std::fs::create_dir_all(folder)?;
-            }
-            // Synced, because after a power cut a folder that exists counts as complete.
-            let mut file = std::fs::File::create(&path)?;
-            file.write_all(content)?;
-            file.set_permissions(std::fs::Permissions::from_mode(0o400))?;
-            file.sync_all()?;
-        }
+        // Synced, because after a power cut a folder that exists counts as complete.
+        unpack(files, filling.path(), |file| file.sync_all())?;
         match std::fs::rename(filling.path(), &target) {
             // Another run of the same template was quicker; its folder has the same content.
             Err(_) if target.exists() => Ok(target),
@@ -80,6 +71,21 @@ impl Folders {
     fn scratch_path(&self, run: RunId) -> PathBuf {
         self.root.join("runs").join(run.to_string())
     }
+}
+
+/// Writes the files below a folder, read-only; `after` sees each of them.
+pub(crate) fn unpack(files: &Files, folder: &Path, after: impl Fn(&std::fs::File) -> io::Result<()>) -> io::Result<()> {
+    for (path, content) in files.iter() {
+        let path = folder.join(path);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let mut file = std::fs::File::create(&path)?;
+        file.write_all(content)?;
+        file.set_permissions(std::fs::Permissions::from_mode(0o400))?;
+        after(&file)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

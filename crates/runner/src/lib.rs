@@ -14,7 +14,9 @@ mod ports;
 pub mod providers;
 mod recover;
 mod report;
+mod templates;
 mod worker;
 
 pub use choose::Engines;
+pub use templates::LanguageReader;
 pub use worker::{Settings, StartError, Worker};

@@ -2,7 +2,9 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use landform_api::{Template, TemplateList, TemplateVersion};
+use landform_api::{
+    Template, TemplateDetail, TemplateFile, TemplateList, TemplateUse, TemplateUseList, TemplateVersion,
+};
 use landform_domain::{Actor, Code};
 
 use crate::problem::Refusal;
@@ -33,6 +35,40 @@ pub(crate) async fn get(State(server): State<Server>, names: Names) -> Result<Js
     let template = server.store.template(&names.template()?).await?;
     let versions = template.versions.into_iter().map(|v| view::template_version(&template.name, v)).collect();
     Ok(Json(Template { name: template.name, versions }))
+}
+
+pub(crate) async fn version(State(server): State<Server>, names: Names) -> Result<Json<TemplateDetail>, Refusal> {
+    let name = names.template()?;
+    let number = names.text("version").parse();
+    let number = number.map_err(|_| Refusal::new(Code::TemplateUnknown, "a version is a number"))?;
+    let (version, declared, files) = server.store.template_version(&name, number).await?;
+    let file = |(path, content): (&str, &[u8])| TemplateFile { path: path.to_owned(), size: content.len() as u64 };
+    let view = view::template_version(&name, version);
+    Ok(Json(TemplateDetail {
+        name: view.name,
+        version: view.version,
+        digest: view.digest,
+        created_at: view.created_at,
+        schema: declared.schema(),
+        files: files.iter().map(file).collect(),
+        outside_native: declared.unsupported,
+    }))
+}
+
+/// Who is on which version.
+pub(crate) async fn uses(
+    State(server): State<Server>,
+    Extension(actor): Extension<Actor>,
+    names: Names,
+) -> Result<Json<TemplateUseList>, Refusal> {
+    let uses = server.store.template_uses(&names.template()?, actor.tenant.as_ref()).await?;
+    let template_use = |found: landform_store::TemplateUse| TemplateUse {
+        tenant: found.tenant,
+        deployment: found.deployment,
+        version: found.version,
+        applied_version: found.applied_version,
+    };
+    Ok(Json(TemplateUseList { deployments: uses.into_iter().map(template_use).collect() }))
 }
 
 pub(crate) async fn list(State(server): State<Server>) -> Result<Json<TemplateList>, Refusal> {

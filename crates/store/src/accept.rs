@@ -97,7 +97,7 @@ impl Store {
         if let Some(run) = earlier_answer(&mut tx, &tenant_key, key.as_ref()).await? {
             return Ok(Accepted { run, fresh: false });
         }
-        let template_version = resolve_template(&mut tx, &write.template, write.template_version).await?;
+        let (template_version, declared) = resolve_template(&mut tx, &write.template, write.template_version).await?;
         let locked = match lock_by_name(&mut tx, &write.tenant, &write.name).await? {
             Some(locked) => locked,
             None => create_row(&mut tx, &write.tenant, &write.name).await?,
@@ -105,10 +105,11 @@ impl Store {
         check_generation(&locked, write.if_generation)?;
         let sealer = tenant_key.sealer(locked.id);
         let newest = load_desired(&mut tx, &sealer, locked.id, locked.generation).await?;
-        let inputs = match &newest {
-            Some(newest) => write.inputs.over(&newest.inputs),
-            None => write.inputs,
-        };
+        let mut inputs = write.inputs.with_sensitive(|name| declared.is_sensitive(name));
+        if let Some(newest) = &newest {
+            inputs = inputs.over(&newest.inputs, |name| declared.may_have(name));
+        }
+        self.inner.reader.check(&declared, &inputs)?;
         let desired = Desired {
             kind: Kind::Apply,
             template: write.template,

@@ -1,7 +1,8 @@
 //! Tenants and templates.
 
+use landform_domain::declared::Declared;
 use landform_domain::template::Files;
-use landform_domain::{Actor, Code, Problem, TemplateName, TenantName};
+use landform_domain::{Actor, Code, DeploymentName, Problem, TemplateName, TenantName};
 use serde_json::json;
 
 use crate::audit::{Deed, write_down};
@@ -15,6 +16,16 @@ use crate::view::{Template, TemplateVersion, Tenant};
 pub struct TenantSettings {
     /// Whoever asked for a change must not approve it.
     pub separate_approver: Option<bool>,
+}
+
+/// A deployment that wants a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplateUse {
+    pub tenant: TenantName,
+    pub deployment: DeploymentName,
+    pub version: i64,
+    /// The version that was applied last, if it was one of this template.
+    pub applied_version: Option<i64>,
 }
 
 impl Store {
@@ -74,6 +85,7 @@ impl Store {
         by: &Actor,
     ) -> Result<(TemplateVersion, bool), StoreError> {
         let digest = files.digest();
+        let declared = self.read_template(files).await?;
         let mut tx = self.db().begin().await?;
         let newest = tx
             .one(
@@ -88,9 +100,10 @@ impl Store {
         let number = newest.map_or(1, |version| version.version + 1);
         let row = tx
             .one(
-                "INSERT INTO templates (name, version, digest, files, created_at) VALUES ($1, $2, $3, $4, {now})
+                "INSERT INTO templates (name, version, digest, files, declared, created_at)
+                 VALUES ($1, $2, $3, $4, $5, {now})
                  ON CONFLICT (name, version) DO NOTHING RETURNING version, digest, created_at",
-                params![name.as_str(), number, digest.as_str(), files.encode()],
+                params![name.as_str(), number, digest.as_str(), files.encode(), serde_json::to_string(&declared)?,],
             )
             .await?;
         let Some(row) = row else {
@@ -102,6 +115,58 @@ impl Store {
         write_down(&mut tx, by, deed).await?;
         tx.commit().await?;
         Ok((version, true))
+    }
+
+    /// Reading may take some 100 ms, so it has a thread of its own.
+    async fn read_template(&self, files: &Files) -> Result<Declared, StoreError> {
+        let (reader, files) = (self.inner.reader.clone(), files.clone());
+        let read = tokio::task::spawn_blocking(move || reader.read(&files)).await;
+        Ok(read.map_err(|_| StoreError::Corrupt("a template could not be read".into()))??)
+    }
+
+    /// What a version declares, and its files.
+    pub async fn template_version(
+        &self,
+        name: &TemplateName,
+        version: i64,
+    ) -> Result<(TemplateVersion, Declared, Files), StoreError> {
+        let sql = "SELECT version, digest, declared, files, created_at FROM templates WHERE name = $1 AND version = $2";
+        let row = self.db().read_one(sql, params![name.as_str(), version]).await?;
+        let row = row.ok_or_else(|| unknown_template(name, Some(version)))?;
+        let files = Files::decode(&row.blob("files")?).map_err(|problem| StoreError::Corrupt(problem.message))?;
+        Ok((template_version(&row)?, declared(&row)?, files))
+    }
+
+    /// Which deployments want this template, and in which version: those of one tenant or of all.
+    pub async fn template_uses(
+        &self,
+        name: &TemplateName,
+        tenant: Option<&TenantName>,
+    ) -> Result<Vec<TemplateUse>, StoreError> {
+        self.template(name).await?;
+        let rows = self
+            .db()
+            .read_all(
+                "SELECT d.tenant, d.name, d.generation, d.applied_generation, g.template_version,
+                    a.template AS applied_template, a.template_version AS applied_version
+                 FROM deployments d
+                 JOIN generations g ON g.deployment = d.id AND g.generation = d.generation
+                 LEFT JOIN generations a ON a.deployment = d.id AND a.generation = d.applied_generation
+                 WHERE g.template = $1 AND ($2 = '' OR d.tenant = $2)
+                 ORDER BY g.template_version, d.tenant, d.name",
+                params![name.as_str(), tenant.map(TenantName::as_str).unwrap_or_default()],
+            )
+            .await?;
+        let template_use = |row: &Row| {
+            let applied = row.text_or_null("applied_template")?.filter(|applied| applied == name.as_str());
+            Ok(TemplateUse {
+                tenant: row.parsed("tenant")?,
+                deployment: row.parsed("name")?,
+                version: row.int("template_version")?,
+                applied_version: if applied.is_some() { row.int_or_null("applied_version")? } else { None },
+            })
+        };
+        rows.iter().map(template_use).collect()
     }
 
     pub async fn template(&self, name: &TemplateName) -> Result<Template, StoreError> {
@@ -135,23 +200,29 @@ impl Store {
     }
 }
 
-/// The version that a write means: the named one, or the newest.
+/// The version that a write means (the named one, or the newest), and what it declares.
 pub(crate) async fn resolve_template(
     tx: &mut Tx,
     name: &TemplateName,
     version: Option<i64>,
-) -> Result<i64, StoreError> {
+) -> Result<(i64, Declared), StoreError> {
     let row = match version {
         Some(version) => {
-            let sql = "SELECT version FROM templates WHERE name = $1 AND version = $2";
+            let sql = "SELECT version, declared FROM templates WHERE name = $1 AND version = $2";
             tx.one(sql, params![name.as_str(), version]).await?
         }
         None => {
-            let sql = "SELECT version FROM templates WHERE name = $1 ORDER BY version DESC LIMIT 1";
+            let sql = "SELECT version, declared FROM templates WHERE name = $1 ORDER BY version DESC LIMIT 1";
             tx.one(sql, params![name.as_str()]).await?
         }
     };
-    row.ok_or_else(|| unknown_template(name, version))?.int("version")
+    let row = row.ok_or_else(|| unknown_template(name, version))?;
+    Ok((row.int("version")?, declared(&row)?))
+}
+
+/// A version that was pushed before this was kept may declare anything.
+fn declared(row: &Row) -> Result<Declared, StoreError> {
+    Ok(row.text_or_null("declared")?.map(|text| serde_json::from_str(&text)).transpose()?.unwrap_or_default())
 }
 
 pub(crate) fn unknown_tenant(name: &TenantName) -> StoreError {

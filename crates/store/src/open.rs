@@ -12,6 +12,7 @@ use crate::db::Db;
 use crate::doorbell::{Bell, Doorbell, listen_to_postgres};
 use crate::error::StoreError;
 use crate::keys::Keys;
+use crate::reader::{AnyTemplate, TemplateReader};
 
 /// Where a store is.
 #[derive(Clone, Debug)]
@@ -30,11 +31,19 @@ pub struct Options {
     pub lease: Duration,
     /// How long a plan waits for approval.
     pub approval: Duration,
+    /// Reads templates at their push, and inputs before they are accepted.
+    pub reader: Arc<dyn TemplateReader>,
 }
 
 impl Options {
     pub fn new(location: Location, master_key: MasterKey) -> Options {
-        Options { location, master_key, lease: Duration::from_secs(30), approval: Duration::from_secs(7 * 24 * 3600) }
+        Options {
+            location,
+            master_key,
+            lease: Duration::from_secs(30),
+            approval: Duration::from_secs(7 * 24 * 3600),
+            reader: Arc::new(AnyTemplate),
+        }
     }
 }
 
@@ -59,6 +68,7 @@ pub(crate) struct Inner {
     pub(crate) chores: Inbox,
     pub(crate) lease: Duration,
     pub(crate) approval: Duration,
+    pub(crate) reader: Arc<dyn TemplateReader>,
     listener: Option<tokio::task::JoinHandle<()>>,
     _lock: Option<FileLock>,
 }
@@ -94,6 +104,7 @@ impl Store {
             bell,
             lease: options.lease,
             approval: options.approval,
+            reader: options.reader,
             listener,
             _lock: lock,
         };

@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("provider-kit", &["protocol", "cty"]),
     ("registry", &["base"]),
     ("engine", &["lang", "plugin", "protocol", "cty", "base"]),
-    ("runner", &["store", "engine", "registry", "plugin", "protocol", "domain", "base"]),
+    ("runner", &["store", "engine", "registry", "plugin", "protocol", "lang", "cty", "domain", "base"]),
     ("server", &["api", "store", "domain", "base"]),
     (
         "landform",

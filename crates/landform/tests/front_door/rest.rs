@@ -158,7 +158,10 @@ async fn a_run_that_changes_nothing_a_failing_one_and_the_next_one() {
     assert_eq!(next["run"]["status"], "succeeded", "{next}");
     assert_eq!(next["outputs"]["text"]["value"], "three");
 
-    let wrong = door.put("cli", json!({"unknown_variable_only": 1})).await;
+    // What a template finds wrong by itself is found by the plan.
+    let unreadable = format!("{TEMPLATE}\noutput \"missing\" {{ value = file(\"missing\") }}");
+    door.landform.push_template("it", &[("main.tf", &unreadable)]).await.unwrap();
+    let wrong = door.put("cli", json!({"text": "four"})).await;
     assert_eq!(wrong["run"]["status"], "failed");
     assert_eq!(wrong["run"]["problem"]["code"], "plan_failed");
 }
@@ -284,4 +287,60 @@ async fn writes_are_conditional_and_idempotent() {
     assert!(second.headers()["location"].to_str().unwrap().starts_with("/v1/runs/"));
     let stale = write("three", "if-match", "\"1\"").send().await.unwrap();
     assert_eq!(stale.status(), StatusCode::PRECONDITION_FAILED);
+}
+
+async fn inputs_are_checked_before_anything_is_accepted(memory: Memory) {
+    let template = r#"
+variable "size" { type = number }
+variable "site" {
+  type        = object({ name = string, vlan = optional(number, 1) })
+  default     = { name = "berlin" }
+  description = "Where"
+}
+variable "password" {
+  type      = string
+  default   = "none"
+  sensitive = true
+}
+resource "terraform_data" "it" { input = [var.size, var.site] }
+output "it" { value = terraform_data.it.output }
+"#;
+    let door = Door::with_template(memory, template).await;
+    let version = door.get("/v1/templates/it/versions/1").await;
+    assert_eq!(version["schema"]["required"], json!(["size"]));
+    assert_eq!(version["schema"]["properties"]["site"]["description"], "Where");
+    assert_eq!(version["files"], json!([{"path": "main.tf", "size": template.len()}]));
+    for wrong in [json!({}), json!({"size": "large"}), json!({"size": 1, "sise": 2}), json!({"size": 1, "site": "x"})] {
+        let body = json!({"template": "it", "inputs": wrong});
+        let refused = door.landform.request(Method::PUT, DEPLOYMENT).json(&body).send().await.unwrap();
+        assert_eq!(refused.status(), StatusCode::UNPROCESSABLE_ENTITY, "{wrong}");
+        assert_eq!(refused.json::<Value>().await.unwrap()["code"], "input_invalid", "{wrong}");
+    }
+    let after = door.landform.request(Method::GET, DEPLOYMENT).send().await.unwrap();
+    assert_eq!(after.status(), StatusCode::NOT_FOUND, "nothing was stored");
+
+    let made = door.put("native", json!({"size": "12", "site": {"name": "bonn"}, "password": "hunter2"})).await;
+    assert_eq!(made["run"]["status"], "succeeded", "{made}");
+    assert_eq!(made["outputs"]["it"]["value"], json!([12, {"name": "bonn", "vlan": 1}]));
+    assert_eq!(door.get(DEPLOYMENT).await["inputs"]["password"], "(sensitive)", "nobody had to say so");
+    let uses = door.get("/v1/templates/it/deployments").await;
+    let expected = json!({"tenant": "acme", "deployment": "site", "version": 1, "applied_version": 1});
+    assert_eq!(uses["deployments"], json!([expected]));
+
+    let broken = door.landform.push_template("it", &[("main.tf", "variable \"x\" {\n  type =\n}")]).await.unwrap_err();
+    assert!(broken.to_string().contains("template_invalid"), "{broken}");
+    let deep = format!("locals {{ a = {}1{} }}", "[".repeat(50_000), "]".repeat(50_000));
+    let _ = door.landform.push_template("deep", &[("main.tf", &deep)]).await;
+    door.get("/healthz").await;
+    assert_eq!(door.get("/v1/templates/it").await["versions"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn inputs_are_checked_before_anything_is_accepted_on_sqlite() {
+    inputs_are_checked_before_anything_is_accepted(Memory::Sqlite).await;
+}
+
+#[tokio::test]
+async fn inputs_are_checked_before_anything_is_accepted_on_postgres() {
+    inputs_are_checked_before_anything_is_accepted(Memory::Postgres).await;
 }

@@ -1,0 +1,29 @@
+use std::fmt;
+
+use landform_domain::declared::Declared;
+use landform_domain::template::Files;
+use landform_domain::{Inputs, Problem};
+
+/// Knows the configuration language, which the store does not.
+pub trait TemplateReader: Send + Sync + fmt::Debug {
+    /// What a template declares. It is refused if it is no configuration. Takes its time: call it where that is no harm.
+    fn read(&self, files: &Files) -> Result<Declared, Problem>;
+
+    /// Whether the inputs fit the variables, by Terraform's own conversions. What a template validates by itself is left
+    /// to the run.
+    fn check(&self, declared: &Declared, inputs: &Inputs) -> Result<(), Problem>;
+}
+
+/// Takes everything as it is: a store has this until it is given one that knows the language.
+#[derive(Debug)]
+pub struct AnyTemplate;
+
+impl TemplateReader for AnyTemplate {
+    fn read(&self, _files: &Files) -> Result<Declared, Problem> {
+        Ok(Declared::default())
+    }
+
+    fn check(&self, _declared: &Declared, _inputs: &Inputs) -> Result<(), Problem> {
+        Ok(())
+    }
+}
