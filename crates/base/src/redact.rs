@@ -1,16 +1,34 @@
 //! Removing known secret values from text that others wrote: a provider's message, a child's output.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+
 use crate::secret::SecretString;
 
 const MASK: &str = "(redacted)";
 
 /// Shorter values occur in ordinary text by chance; masking them would make messages unreadable and hide nothing.
 const SHORTEST: usize = 4;
+const SHORTEST_IN_BASE64: usize = 8;
 
 #[derive(Debug, Default)]
 pub struct Redactor {
     /// Longest first, so that a secret that contains another one disappears whole.
     needles: Vec<SecretString>,
+}
+
+/// What a value looks like within base64 text. Its bits may begin at one of three places in a group of characters;
+/// characters that it shares with its neighbours are left out.
+fn in_base64(value: &[u8]) -> impl Iterator<Item = String> {
+    let alphabets = [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD];
+    alphabets.into_iter().flat_map(move |alphabet| {
+        (0..3).filter_map(move |before| {
+            let encoded = alphabet.encode([&[0; 2][..before.min(2)], value].concat());
+            let shared_before = (before * 8).div_ceil(6);
+            let whole = (before + value.len()) * 8 / 6;
+            encoded.get(shared_before..whole).filter(|text| text.len() >= SHORTEST_IN_BASE64).map(str::to_owned)
+        })
+    })
 }
 
 impl Redactor {
@@ -29,6 +47,7 @@ impl Redactor {
                     plain.push(inner.to_owned());
                 }
             }
+            plain.extend(in_base64(value.as_bytes()));
             // A key file is echoed line by line.
             plain.extend(value.lines().filter(|line| line.len() >= 16 && *line != value).map(str::to_owned));
         }
@@ -71,6 +90,18 @@ mod tests {
     fn masks_the_json_form_and_the_lines_of_a_key() {
         assert_eq!(redact(&["a\"bc\n"], r#"{"p":"a\"bc\n"}"#), r#"{"p":"(redacted)"}"#);
         assert_eq!(redact(&["-----BEGIN KEY-----\nMIIEpAIBAAKCAQEA\n"], "bad MIIEpAIBAAKCAQEA"), "bad (redacted)");
+    }
+
+    #[test]
+    fn masks_a_secret_within_base64_wherever_it_begins() {
+        use base64::engine::general_purpose::STANDARD;
+        for before in ["", "a", "ab", "abc", "user:"] {
+            for behind in ["", "z", "zz"] {
+                let text = STANDARD.encode(format!("{before}correct-horse-battery{behind}"));
+                let masked = redact(&["correct-horse-battery"], &text);
+                assert!(masked.contains("(redacted)") && masked.len() < 24, "{before} {behind}: {masked}");
+            }
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod native;
 mod plan;
 mod progress;
 pub mod state;
+mod straight;
 mod workspace;
 
 pub use address::{Address, Key};
@@ -21,5 +22,6 @@ pub use error::{Diagnostic, EngineError, Severity, SourceRange, Unsupported};
 pub use journal::{Intent, IntentAction, IntentId, Journal, Refused, Settlement};
 pub use plan::{Action, Adopt, Applied, ApplyRequest, Change, Mode, Output, Plan, PlanRequest};
 pub use progress::{Progress, ProgressEvent, Silent, Stage};
+pub use straight::{Gate, Gone, Outline, Straight};
 pub use tokio_util::sync::CancellationToken as Stop;
 pub use workspace::{Engine, EngineKind, Variable, Workspace};

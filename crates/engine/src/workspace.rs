@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{Applied, ApplyRequest, EngineError, Journal, Plan, PlanRequest, Progress, Stop, Unsupported};
+use crate::{Applied, ApplyRequest, EngineError, Journal, Plan, PlanRequest, Progress, Stop, Straight, Unsupported};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -63,6 +63,11 @@ pub trait Engine: Send + Sync {
         progress: &dyn Progress,
         stop: &Stop,
     ) -> Result<Applied, EngineError>;
+
+    /// The same in one go, if this engine has a cheaper way for that.
+    fn straight(&self) -> Option<&dyn Straight> {
+        None
+    }
 
     /// The newest state that an apply left behind in `scratch` when its process died, if this engine leaves one there.
     async fn salvage(&self, scratch: &std::path::Path) -> Result<Option<Vec<u8>>, EngineError>;

@@ -45,6 +45,9 @@ pub struct Options {
     /// Runs that are carried out at the same time
     #[arg(long, default_value_t = 4, value_name = "N")]
     workers: usize,
+    /// Make a whole plan also where nobody has to approve it; the CLI engine then needs three processes instead of one
+    #[arg(long, env = "LANDFORM_KEEP_PLANS")]
+    keep_plans: bool,
     /// Seconds after which a silent worker's run is taken up by another
     #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(5..=600))]
     lease: u64,
@@ -108,6 +111,7 @@ async fn start_worker(options: &Options, data: &Path, store: &Store) -> Result<W
     let engines = Engines { native: Some(native), cli: cli_engine(options, data).await };
     let mut settings = Settings::new(data.join("worker"));
     settings.concurrency = options.workers;
+    settings.keep_plans = options.keep_plans;
     let worker = Worker::start(store.clone(), engines, settings).await;
     worker.map_err(|e| Failure::broken(format!("the worker cannot start: {e}"), "Is another server using this folder?"))
 }

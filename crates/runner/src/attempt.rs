@@ -29,6 +29,8 @@ pub(crate) struct Shop {
     pub(crate) environment: BTreeMap<String, String>,
     /// How long a child that was asked to stop by our predecessor's death may take.
     pub(crate) grace: Duration,
+    /// Whole plans are made also where nobody has to approve them.
+    pub(crate) keep_plans: bool,
 }
 
 /// How an attempt left its run.
@@ -135,17 +137,16 @@ impl Attempt<'_> {
             Ok(chosen) => chosen,
             Err(problem) => return Ok(fail(problem)),
         };
+        if let Some(done) = self.go_straight(&chosen, &workspace).await? {
+            return Ok(done);
+        }
         let (engine, plan) = match self.plan(chosen, &workspace).await? {
             Ok(planned) => planned,
-            Err(EngineError::Stopped) => return Ok(Done::End(End::GiveBack)),
-            Err(error) => {
-                self.tell(&error);
-                return Ok(fail(report::engine_failure(Code::PlanFailed, &error, |text| self.reports.redact(text))));
-            }
+            Err(error) => return Ok(self.not_planned(error)),
         };
         self.reports.tell(&plan.warnings);
         let planned = Planned {
-            summary: report::summary(&plan),
+            summary: report::summary(&plan.changes),
             effective: plan.effective,
             plan: plan.bytes.clone(),
             outputs: report::outputs(workspace.state.as_deref()),
@@ -183,12 +184,12 @@ impl Attempt<'_> {
         }
     }
 
-    async fn chose(&self, engine: &Arc<dyn Engine>, reasons: Vec<String>) -> Result<(), StoreError> {
+    pub(crate) async fn chose(&self, engine: &Arc<dyn Engine>, reasons: Vec<String>) -> Result<(), StoreError> {
         let (lease, version) = (&self.claim.lease, engine.version());
         self.shop.store.engine_chosen(lease, name(engine.kind()), &version, reasons).await
     }
 
-    fn plan_request<'w>(&self, workspace: &'w Workspace) -> PlanRequest<'w> {
+    pub(crate) fn plan_request<'w>(&self, workspace: &'w Workspace) -> PlanRequest<'w> {
         let adopt = |(address, id): &(String, String)| Adopt { address: address.clone(), id: id.clone() };
         PlanRequest {
             workspace,
@@ -212,28 +213,42 @@ impl Attempt<'_> {
     }
 
     async fn apply(&self, engine: Arc<dyn Engine>, workspace: Workspace, plan: &[u8]) -> Result<Done, StoreError> {
-        let journal = FencedJournal {
-            store: self.shop.store.clone(),
-            lease: self.claim.lease.clone(),
-            clock: self.clock.clone(),
-        };
+        let journal = self.journal();
         let request = ApplyRequest { workspace: &workspace, plan };
         match engine.apply(request, &journal, &self.reports, &self.clock.stop).await {
             Ok(applied) => Ok(self.applied(&workspace, applied)),
-            Err(EngineError::Stopped) => Ok(end(Outcome::Stopped)),
+            Err(error) => Ok(self.not_applied(error)),
+        }
+    }
+
+    pub(crate) fn journal(&self) -> FencedJournal {
+        FencedJournal { store: self.shop.store.clone(), lease: self.claim.lease.clone(), clock: self.clock.clone() }
+    }
+
+    pub(crate) fn not_planned(&self, error: EngineError) -> Done {
+        if let EngineError::Stopped = error {
+            return Done::End(End::GiveBack);
+        }
+        self.tell(&error);
+        fail(report::engine_failure(Code::PlanFailed, &error, |text| self.reports.redact(text)))
+    }
+
+    pub(crate) fn not_applied(&self, error: EngineError) -> Done {
+        match error {
+            EngineError::Stopped => end(Outcome::Stopped),
             // Only the journal knows what was done: the next attempt begins with recovery.
-            Err(error @ (EngineError::Refused(_) | EngineError::Lost(_))) => {
+            EngineError::Refused(_) | EngineError::Lost(_) => {
                 tracing::warn!(run = %self.claim.lease.run, %error, "an apply was interrupted");
-                Ok(Done::End(End::GiveBack))
+                Done::End(End::GiveBack)
             }
-            Err(error) => {
+            error => {
                 self.tell(&error);
-                Ok(fail(report::engine_failure(Code::ApplyFailed, &error, |text| self.reports.redact(text))))
+                fail(report::engine_failure(Code::ApplyFailed, &error, |text| self.reports.redact(text)))
             }
         }
     }
 
-    fn applied(&self, workspace: &Workspace, applied: Applied) -> Done {
+    pub(crate) fn applied(&self, workspace: &Workspace, applied: Applied) -> Done {
         self.reports.tell(&applied.diagnostics);
         let complete = applied.complete();
         let outcome = if complete {
@@ -297,7 +312,7 @@ impl Attempt<'_> {
     }
 }
 
-enum Done {
+pub(crate) enum Done {
     Finish(Box<Finish>),
     End(End),
 }

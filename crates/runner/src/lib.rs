@@ -14,6 +14,7 @@ mod ports;
 pub mod providers;
 mod recover;
 mod report;
+mod straight;
 mod templates;
 mod worker;
 

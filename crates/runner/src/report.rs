@@ -5,7 +5,7 @@ use landform_base::secret::SecretString;
 use landform_domain::run::{PlanSummary, PlannedChange};
 use landform_domain::{Code, Inputs, Problem};
 use landform_engine::state::{State, StateOutput};
-use landform_engine::{Action, Diagnostic, EngineError, Output, Plan};
+use landform_engine::{Action, Change, Diagnostic, EngineError, Output};
 use landform_store::Outputs;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -13,9 +13,9 @@ use serde_json::value::RawValue;
 const MOST_CHANGES: usize = 500;
 const LONGEST_MESSAGE: usize = 4_000;
 
-pub(crate) fn summary(plan: &Plan) -> PlanSummary {
-    let count = |wanted: &[Action]| plan.changes.iter().filter(|change| wanted.contains(&change.action)).count() as u64;
-    let change = |change: &landform_engine::Change| PlannedChange {
+pub(crate) fn summary(changes: &[Change]) -> PlanSummary {
+    let count = |wanted: &[Action]| changes.iter().filter(|change| wanted.contains(&change.action)).count() as u64;
+    let change = |change: &Change| PlannedChange {
         address: match &change.deposed {
             Some(key) => format!("{} (deposed {key})", change.address),
             None => change.address.clone(),
@@ -27,8 +27,8 @@ pub(crate) fn summary(plan: &Plan) -> PlanSummary {
         updates: count(&[Action::Update]),
         replaces: count(&[Action::Replace, Action::CreateBeforeDestroy]),
         deletes: count(&[Action::Delete]),
-        imports: plan.changes.iter().filter(|change| change.importing.is_some()).count() as u64,
-        changes: plan.changes.iter().take(MOST_CHANGES).map(change).collect(),
+        imports: changes.iter().filter(|change| change.importing.is_some()).count() as u64,
+        changes: changes.iter().take(MOST_CHANGES).map(change).collect(),
     }
 }
 

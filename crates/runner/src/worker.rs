@@ -31,6 +31,8 @@ pub struct Settings {
     pub environment: BTreeMap<String, String>,
     /// How long a child that our predecessor's death asked to stop may take to save its state.
     pub grace: Duration,
+    /// Whole plans are made also where nobody has to approve them. It costs an engine its shorter way.
+    pub keep_plans: bool,
 }
 
 impl Settings {
@@ -41,6 +43,7 @@ impl Settings {
             poll: Duration::from_secs(2),
             environment: BTreeMap::new(),
             grace: Duration::from_secs(60),
+            keep_plans: false,
         }
     }
 }
@@ -80,7 +83,8 @@ impl Worker {
             tracing::info!(worker = %id, voided, "taking up what an earlier life of this worker left");
         }
         let (closing, stopping, abandoning) = (Stop::new(), Stop::new(), Stop::new());
-        let shop = Arc::new(Shop { store, engines, folders, environment: settings.environment, grace: settings.grace });
+        let Settings { environment, grace, keep_plans, .. } = settings;
+        let shop = Arc::new(Shop { store, engines, folders, environment, grace, keep_plans });
         let floor = Floor {
             shop,
             identity,

@@ -58,6 +58,8 @@ pub struct Claim {
     pub template_version: i64,
     pub inputs: Inputs,
     pub engine: EngineChoice,
+    /// Somebody will want to see the plan before it is applied.
+    pub requires_approval: bool,
     /// What an earlier attempt of this run was carried out by.
     pub engine_before: Option<EngineName>,
     pub state: Option<Vec<u8>>,
@@ -366,6 +368,7 @@ async fn load_claim(tx: &mut Tx, sealer: &Sealer, deployment: DeploymentId, run:
         template_version: desired.template_version,
         inputs: desired.inputs,
         engine: desired.engine,
+        requires_approval: run.requires_approval,
         engine_before: run.engine,
         state: load_state(tx, sealer, &locked).await?,
         adopt: load_adoptions(tx, deployment).await?,

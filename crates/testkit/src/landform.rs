@@ -19,6 +19,8 @@ pub struct Setup {
     pub providers: PathBuf,
     pub tofu: Option<PathBuf>,
     pub workers: usize,
+    /// More arguments of `landform serve`.
+    pub more: Vec<String>,
 }
 
 /// A running `landform serve`. Dropping it kills it.
@@ -36,6 +38,7 @@ impl Landform {
         let mut command = Command::new(&setup.binary);
         command.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--workers", &setup.workers.to_string()]);
         command.arg("--data").arg(&setup.data).arg("--providers").arg(&setup.providers);
+        command.args(&setup.more);
         if let Some(url) = &setup.database {
             command.args(["--database", url]);
         }

@@ -27,6 +27,10 @@ impl Child {
         self.register = Some(path);
     }
 
+    pub(super) fn answer_through(&mut self, stdin: ChildStdin) {
+        self.inner.stdin = Some(stdin);
+    }
+
     pub fn id(&self) -> u32 {
         self.pid.as_raw_nonzero().get() as u32
     }

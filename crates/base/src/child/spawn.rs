@@ -130,7 +130,9 @@ fn spawner() -> io::Result<&'static mpsc::Sender<Request>> {
 /// Runs its arguments and ends as they end; `wait` is repeated because a signal interrupts it.
 ///
 /// It begins only when it is told to on its standard input. Whoever dies before the child is registered has closed
-/// that pipe, and nothing begins: a program that nobody can find again must not run.
+/// that pipe, and nothing begins: a program that nobody can find again must not run. What is left of the input belongs
+/// to the program: a shell reads a pipe byte by byte and takes no more than its line. It is handed on by number,
+/// because a shell gives what it starts in the background an empty input.
 /// A signal is trapped, never ignored: the program would inherit that, and run on as if nobody had asked.
 pub(super) const PASS_ON_ONE_SIGNAL: &str = r#"
 child= asked= told=
@@ -138,8 +140,10 @@ tell() { test -n "$told" || { told=yes; kill -TERM "$child"; }; }
 trap 'asked=yes; test -z "$child" || tell' TERM
 read -r go || exit 143
 test -z "$asked" || exit 143
-"$@" </dev/null &
+exec 3<&0
+"$@" <&3 3<&- &
 child=$!
+exec 3<&- </dev/null
 test -z "$asked" || tell
 wait "$child"
 status=$?
@@ -176,6 +180,7 @@ fn spawn_here(spec: Spec) -> io::Result<Child> {
         command.current_dir(folder);
     }
     let gated = spec.on_parent_death == OnParentDeath::Terminate;
+    let asks = matches!(spec.stdin, Stream::Piped);
     let stdin = if gated { Stream::Piped } else { spec.stdin };
     command.stdin(stdin).stdout(spec.stdout).stderr(spec.stderr);
     command.process_group(0);
@@ -188,7 +193,12 @@ fn spawn_here(spec: Spec) -> io::Result<Child> {
         child.registered_at(register::write(folder, &entry)?);
     }
     if let Some(gate) = gate {
-        std::fs::File::from(gate.into_owned_fd()?).write_all(b"go\n")?;
+        let mut gate = std::fs::File::from(gate.into_owned_fd()?);
+        gate.write_all(b"go\n")?;
+        if asks {
+            let input = std::process::ChildStdin::from(std::os::fd::OwnedFd::from(gate));
+            child.answer_through(tokio::process::ChildStdin::from_std(input)?);
+        }
     }
     Ok(child)
 }

@@ -98,6 +98,20 @@ async fn a_child_that_saves_its_state_gets_one_signal_of_several() {
 }
 
 #[tokio::test]
+async fn a_child_that_saves_its_state_can_be_answered() {
+    use tokio::io::AsyncWriteExt;
+    let mut spec = shell("read -r one; read -r two || two=end; echo $one $two");
+    spec.on_parent_death = OnParentDeath::Terminate;
+    spec.stdin = Stream::Piped;
+    let mut child = spawn(spec).await.unwrap();
+    let mut stdin = child.take_stdin().unwrap();
+    stdin.write_all(b"yes\n").await.unwrap();
+    drop(stdin);
+    assert_eq!(first_line(&mut child).await, "yes end");
+    assert!(child.wait().await.unwrap().success());
+}
+
+#[tokio::test]
 async fn outlives_the_thread_that_asked_for_it() {
     use tokio::io::AsyncWriteExt;
     let runtime = tokio::runtime::Handle::current();

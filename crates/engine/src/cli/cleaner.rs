@@ -6,6 +6,7 @@ use crate::{Diagnostic, EngineError, ProgressEvent, Workspace};
 
 /// Takes secrets, and the scratch folder's own path, out of what people will read.
 pub(super) struct Cleaner {
+    secrets: Vec<SecretString>,
     redactor: Redactor,
     scratch: String,
 }
@@ -16,8 +17,14 @@ impl Cleaner {
         for variable in workspace.variables.values().filter(|v| v.sensitive) {
             planned::strings(&variable.value, &mut secrets);
         }
-        let secrets: Vec<SecretString> = secrets.into_iter().map(SecretString::from).collect();
-        Cleaner { redactor: Redactor::new(&secrets), scratch: format!("{}/", workspace.scratch.display()) }
+        let scratch = format!("{}/", workspace.scratch.display());
+        Cleaner { secrets: Vec::new(), redactor: Redactor::default(), scratch }.and(secrets)
+    }
+
+    /// Knows these secrets too.
+    pub fn and(mut self, more: Vec<String>) -> Cleaner {
+        self.secrets.extend(more.into_iter().map(SecretString::from));
+        Cleaner { redactor: Redactor::new(&self.secrets), ..self }
     }
 
     pub fn text(&self, text: &str) -> String {

@@ -50,6 +50,27 @@ impl Folder {
         std::fs::write(&file, "terraform {\n  backend \"local\" {}\n}\n").map_err(|e| failed(&file, e))
     }
 
+    /// The names of the root module's variables that are declared `sensitive` or `ephemeral`, with their defaults.
+    pub fn secret_variables(&self) -> Vec<(String, Option<String>)> {
+        let mut found = Vec::new();
+        for (path, bytes) in &self.files {
+            let (Some(name), Ok(text)) = (path.to_str(), std::str::from_utf8(bytes)) else { continue };
+            if name.contains('/') || !(name.ends_with(".tf") || name.ends_with(".tofu")) {
+                continue;
+            }
+            let Ok(body) = text.parse::<Body>() else { continue };
+            for block in body.iter().filter_map(Structure::as_block).filter(|b| b.ident.as_str() == "variable") {
+                let attribute = |name: &str| block.body.get_attribute(name).map(|attribute| &attribute.value);
+                let is = |name: &str| attribute(name).and_then(|value| value.as_bool()) == Some(true);
+                if let Some(label) = block.labels.first().filter(|_| is("sensitive") || is("ephemeral")) {
+                    let default = attribute("default").and_then(|value| value.as_str()).map(str::to_owned);
+                    found.push((label.as_str().to_owned(), default));
+                }
+            }
+        }
+        found
+    }
+
     /// A warning for each `backend` and `cloud` block of the root module. A file that cannot be parsed has none: the
     /// CLI will say what is wrong with it.
     pub fn ignored_backends(&self) -> Vec<Diagnostic> {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{Action, Diagnostic, ProgressEvent, Severity, SourceRange, Stage};
+use crate::{Action, Change, Diagnostic, Intent, IntentAction, Outline, ProgressEvent, Severity, SourceRange, Stage};
 
 /// More diagnostics than this help nobody; the rest is counted.
 const DIAGNOSTICS_KEPT: usize = 100;
@@ -13,6 +13,13 @@ pub(super) struct Heard {
     pub diagnostics: Vec<Diagnostic>,
     /// A provider was asked to change something.
     pub touched: bool,
+    /// All of the plan has been told.
+    pub planned: bool,
+    /// The plan holds something of which the stream does not tell enough for the journal.
+    pub unclear: bool,
+    changes: Vec<Change>,
+    intents: Vec<Intent>,
+    outputs_change: bool,
     dropped: usize,
 }
 
@@ -20,6 +27,9 @@ impl Heard {
     /// Takes in one line and returns what a watcher may want to see of it. A line that is no message is ignored: a
     /// provisioner can write anything.
     pub fn line(&mut self, line: &[u8]) -> Option<ProgressEvent> {
+        if !line.starts_with(b"{\"@level\"") {
+            return None;
+        }
         let message: Value = serde_json::from_slice(line).ok()?;
         match message["type"].as_str()? {
             "diagnostic" => {
@@ -30,6 +40,20 @@ impl Heard {
                     self.dropped += 1;
                 }
                 Some(ProgressEvent::Diagnostic { diagnostic })
+            }
+            "planned_change" => {
+                self.planned_change(&message["change"]);
+                None
+            }
+            "change_summary" => {
+                self.planned |= message["changes"]["operation"] == "plan";
+                None
+            }
+            "outputs" => {
+                let outputs = message["outputs"].as_object().into_iter().flatten();
+                let mut actions = outputs.filter_map(|(_, output)| output["action"].as_str());
+                self.outputs_change |= actions.any(|action| action != "noop");
+                None
             }
             "apply_start" => {
                 let event = object(&message["hook"], Stage::Started);
@@ -45,6 +69,48 @@ impl Heard {
             }
             _ => None,
         }
+    }
+
+    /// One object of the plan. Values are not told, so an intent has none, and a deposed object is told like the current
+    /// one: to delete it is repeated by planning again, whichever of the two it was.
+    fn planned_change(&mut self, change: &Value) {
+        let resource = &change["resource"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let address = text(&resource["addr"]);
+        let plain = change["importing"].is_null() && change["previous_resource"].is_null() && !address.is_empty();
+        let (action, calls): (Action, &[IntentAction]) = match change["action"].as_str() {
+            Some("create") if plain => (Action::Create, &[IntentAction::Create]),
+            Some("read") if plain => (Action::Read, &[]),
+            Some("update") if plain => (Action::Update, &[IntentAction::Update]),
+            Some("delete") if plain => (Action::Delete, &[IntentAction::Delete]),
+            Some("replace") if plain => (Action::Replace, &[IntentAction::Delete, IntentAction::Create]),
+            _ => {
+                self.unclear = true;
+                return;
+            }
+        };
+        self.intents.extend(calls.iter().map(|action| Intent {
+            address: address.clone(),
+            deposed: None,
+            action: *action,
+            type_name: text(&resource["resource_type"]),
+            provider: text(&resource["implied_provider"]),
+            planned: None,
+            private: Vec::new(),
+        }));
+        self.changes.push(Change { address, deposed: None, action, importing: None });
+    }
+
+    /// What the stream has told of the plan, once all of it has been told.
+    pub fn outline(&self, warnings: Vec<Diagnostic>) -> Outline {
+        let mut changes = self.changes.clone();
+        changes.sort_by(|a, b| a.address.cmp(&b.address));
+        let changing = changes.iter().any(|change| change.action != Action::Read);
+        Outline { changes, outputs_change: self.outputs_change, effective: changing || self.outputs_change, warnings }
+    }
+
+    pub fn take_intents(&mut self) -> Vec<Intent> {
+        std::mem::take(&mut self.intents)
     }
 
     /// The diagnostics, with a last one that tells how many were left out.
@@ -102,8 +168,8 @@ mod tests {
     fn garbage_is_ignored_and_a_flood_of_diagnostics_is_counted() {
         let mut heard = Heard::default();
         assert_eq!(heard.line(b"not json"), None);
-        assert_eq!(heard.line(br#"{"type":7}"#), None);
-        let error = br#"{"type":"diagnostic","diagnostic":{"severity":"error","summary":"no",
+        assert_eq!(heard.line(br#"{"@level":"info","type":7}"#), None);
+        let error = br#"{"@level":"error","type":"diagnostic","diagnostic":{"severity":"error","summary":"no",
             "range":{"filename":"main.tf","start":{"line":3,"column":9}}}}"#;
         for _ in 0..DIAGNOSTICS_KEPT + 7 {
             assert!(heard.line(error).is_some());
@@ -118,9 +184,40 @@ mod tests {
     #[test]
     fn only_a_call_that_changes_something_counts_as_touched() {
         let mut heard = Heard::default();
-        heard.line(br#"{"type":"apply_start","hook":{"action":"read","resource":{"addr":"data.x.y"}}}"#);
+        heard
+            .line(br#"{"@level":"info","type":"apply_start","hook":{"action":"read","resource":{"addr":"data.x.y"}}}"#);
         assert!(!heard.touched);
-        heard.line(br#"{"type":"apply_start","hook":{"action":"create","resource":{"addr":"x.y"}}}"#);
+        heard.line(br#"{"@level":"info","type":"apply_start","hook":{"action":"create","resource":{"addr":"x.y"}}}"#);
         assert!(heard.touched);
+    }
+
+    #[test]
+    fn a_plan_is_outlined_and_what_the_stream_keeps_to_itself_is_unclear() {
+        let change = |heard: &mut Heard, change: &str| {
+            heard.line(format!(r#"{{"@level":"info","type":"planned_change","change":{change}}}"#).as_bytes());
+        };
+        let mut heard = Heard::default();
+        change(&mut heard, r#"{"resource":{"addr":"x.b","resource_type":"x"},"action":"replace"}"#);
+        change(&mut heard, r#"{"resource":{"addr":"x.a","resource_type":"x"},"action":"read"}"#);
+        assert!(!heard.planned && !heard.unclear);
+        heard.line(br#"{"@level":"info","type":"change_summary","changes":{"operation":"plan"}}"#);
+        assert!(heard.planned);
+        let outline = heard.outline(Vec::new());
+        let seen: Vec<_> = outline.changes.iter().map(|c| (c.address.as_str(), c.action)).collect();
+        assert_eq!(seen, [("x.a", Action::Read), ("x.b", Action::Replace)]);
+        assert!(outline.effective && !outline.outputs_change);
+        let actions: Vec<_> = heard.take_intents().iter().map(|intent| intent.action).collect();
+        assert_eq!(actions, [IntentAction::Delete, IntentAction::Create]);
+
+        for unclear in [
+            r#"{"resource":{"addr":"x.b"},"action":"transmogrify"}"#,
+            r#"{"resource":{"addr":"x.b"},"action":"update","importing":{"id":"7"}}"#,
+            r#"{"resource":{"addr":"x.b"},"action":"noop","previous_resource":{"addr":"x.c"}}"#,
+            r#"{"action":"create"}"#,
+        ] {
+            let mut heard = Heard::default();
+            change(&mut heard, unclear);
+            assert!(heard.unclear, "{unclear}");
+        }
     }
 }

@@ -2,17 +2,21 @@
 //!
 //! Each run gets a copy of the template in its own scratch folder, with a local state file; `init` is paid once for
 //! each content of a template folder. The CLI has no journal and persists its state rarely, so all intents of a plan
-//! are written in one go before it starts, and stay open until the caller has the whole state.
+//! are written in one go before it changes anything, and stay open until the caller has the whole state. Where nobody
+//! has to approve, plan and apply are one process, which waits for our word in between (`straight`).
 
 mod cleaner;
 mod folder;
 mod messages;
+mod outcome;
 mod planned;
 mod prepare;
 mod process;
 mod saved;
 mod scratch;
 mod statefile;
+mod straight;
+mod tail;
 
 use std::path::{Path, PathBuf};
 
@@ -20,12 +24,13 @@ use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    Applied, ApplyRequest, Diagnostic, Engine, EngineError, EngineKind, IntentId, Journal, Mode, Plan, PlanRequest,
-    Progress, ProgressEvent, Settlement, Severity, Stage, Stop, Unsupported, Workspace,
+    Applied, ApplyRequest, Diagnostic, Engine, EngineError, EngineKind, Journal, Mode, Plan, PlanRequest, Progress,
+    ProgressEvent, Severity, Stage, Stop, Straight, Unsupported, Workspace,
 };
 use cleaner::Cleaner;
 use folder::Folder;
 use messages::Heard;
+use outcome::Attempted;
 use prepare::{Prepared, PreparedFolders};
 use process::{Ended, Invocation};
 use saved::{Circumstances, SavedPlan};
@@ -33,6 +38,9 @@ use scratch::Scratch;
 
 /// A plan as JSON is held in memory; one that is larger is refused.
 const LARGEST_PLAN: u64 = 256 << 20;
+
+/// The CLI and small providers live too briefly for collecting garbage to pay: it is a fifth of a small run's CPU time.
+const COLLECT_RARELY: &str = "400";
 
 /// Where the CLI and its providers come from.
 #[derive(Clone, Debug)]
@@ -49,6 +57,8 @@ pub struct Cli {
     configuration: PathBuf,
     version: String,
     prepared: PreparedFolders,
+    /// It can tell its plan to a program and wait for an answer.
+    asks_in_between: bool,
 }
 
 impl Cli {
@@ -81,7 +91,8 @@ impl Cli {
             )]));
         };
         let version = format!("{} {}", name.to_lowercase(), number.trim());
-        Ok(Cli { settings, configuration, version, prepared })
+        let asks_in_between = straight::can_ask(&version);
+        Ok(Cli { settings, configuration, version, prepared, asks_in_between })
     }
 
     /// Everything that both plan and apply need on disk.
@@ -104,7 +115,10 @@ impl Cli {
         let context = format!("{}\n{}", self.version, mirror.display());
         let prepared = self.prepared.get(&context, &folder, &in_state, invocation, stop).await?;
         scratch.fill(&folder, &prepared, workspace)?;
-        let invocation = invocation(&scratch.work());
+        let mut invocation = invocation(&scratch.work());
+        if prepared.is_small {
+            invocation.environment.entry("GOGC".into()).or_insert_with(|| COLLECT_RARELY.into());
+        }
         Ok(LaidOut { folder, prepared, scratch, invocation })
     }
 }
@@ -138,17 +152,12 @@ impl Engine for Cli {
             folder::write_adoptions(&scratch.work(), &request.adopt)?;
         }
         let mut args = scratch.arguments("plan");
-        args.push(prefixed("-out=", &scratch.plan()));
-        match request.mode {
-            Mode::Normal => {}
-            Mode::Destroy => args.push("-destroy".into()),
-            Mode::RefreshOnly => args.push("-refresh-only".into()),
-        }
-        args.extend(request.replace.iter().map(|address| format!("-replace={address}").into()));
+        args.extend(["-json".into(), "-input=false".into(), prefixed("-out=", &scratch.plan())]);
+        args.extend(wishes(&request));
 
         let cleaner = Cleaner::new(workspace, &[]);
         let mut heard = Heard::default();
-        let ended = invocation.again(args).run(stop, |line| drop(heard.line(line))).await?;
+        let ended = invocation.with(args).run(stop, |line| drop(heard.line(line))).await?;
         if ended.asked_to_stop {
             return Err(EngineError::Stopped);
         }
@@ -217,45 +226,20 @@ impl Engine for Cli {
 
         let intents = journal.intend(saved.intents).await?;
         let mut args = scratch.arguments("apply");
-        args.push(scratch.plan().into_os_string());
+        args.extend(["-json".into(), "-input=false".into(), scratch.plan().into_os_string()]);
         let cleaner = Cleaner::new(workspace, &saved.secrets);
         let mut heard = Heard::default();
-        let run = invocation.again(args).run(stop, |line| {
+        let run = invocation.with(args).run(stop, |line| {
             if let Some(event) = heard.line(line) {
                 progress.report(cleaner.event(event));
             }
         });
-        let ended = match run.await {
-            Ok(ended) => ended,
-            Err(EngineError::Lost(reason)) => return Err(EngineError::Lost(reason)),
-            // It could not be started, or its output could not be read, which kills it.
-            Err(error) if heard.touched => return Err(EngineError::Lost(error.to_string())),
-            Err(error) => {
-                settle_untouched(journal, &intents).await?;
-                return Err(error);
-            }
-        };
-        // 0 and 1 are the ends that the CLI chooses; after anything else it had no chance to save its state.
-        if !matches!(ended.status.code(), Some(0 | 1)) {
-            return Err(EngineError::Lost(
-                cleaner.text(&format!("the CLI ended with {}: {}", ended.status, ended.stderr)),
-            ));
-        }
-        let lost = |reason: String| EngineError::Lost(format!("the CLI left no readable state: {reason}"));
-        let left = statefile::newest(&scratch.work())?;
-        if !ended.status.success() && !heard.touched && left == workspace.state {
-            settle_untouched(journal, &intents).await?;
-            let stopped = ended.asked_to_stop;
-            return Err(if stopped { EngineError::Stopped } else { cleaner.error(refusal("apply", heard, &ended)) });
-        }
-        let state = left.ok_or_else(|| lost("there is none".to_owned()))?;
-        let outputs = statefile::outputs(&statefile::read(&state)?).map_err(|e| lost(e.to_string()))?;
-        let succeeded = ended.status.success();
-        let mut diagnostics = cleaner.diagnostics(heard.into_diagnostics());
-        if !succeeded && !diagnostics.iter().any(Diagnostic::is_error) {
-            diagnostics.push(cleaner.diagnostic(Diagnostic::error("The CLI failed without a reason", ended.stderr)));
-        }
-        Ok(Applied { state, outputs, diagnostics, stopped: ended.asked_to_stop && !succeeded })
+        let ended = run.await;
+        Attempted { workspace, scratch: &scratch, journal, intents: &intents, heard, cleaner }.conclude(ended).await
+    }
+
+    fn straight(&self) -> Option<&dyn Straight> {
+        self.asks_in_between.then_some(self)
     }
 
     async fn salvage(&self, scratch: &Path) -> Result<Option<Vec<u8>>, EngineError> {
@@ -266,34 +250,31 @@ impl Engine for Cli {
 /// The saved plan as JSON.
 async fn show(invocation: &Invocation, scratch: &Scratch, stop: &Stop) -> Result<serde_json::Value, EngineError> {
     let args = vec!["show".into(), "-json".into(), scratch.plan().into_os_string()];
-    let ended = invocation.again(args).run(stop, |_| {}).await?;
+    let (ended, bytes) = invocation.with(args).capture(stop, LARGEST_PLAN).await?;
     if ended.asked_to_stop {
         return Err(EngineError::Stopped);
     }
     if !ended.status.success() {
         return Err(refusal("show", Heard::default(), &ended));
     }
-    let size = std::fs::metadata(&ended.stdout).map_err(|e| failed(&ended.stdout, e))?.len();
-    if size > LARGEST_PLAN {
-        return Err(EngineError::Diagnostics(vec![Diagnostic::error(
-            "The plan is too large",
-            format!("As JSON it has {size} bytes; {LARGEST_PLAN} are the most that Landform takes."),
-        )]));
-    }
-    let bytes = std::fs::read(&ended.stdout).map_err(|e| failed(&ended.stdout, e))?;
-    serde_json::from_slice(&bytes).map_err(|e| failed(&ended.stdout, e.into()))
+    serde_json::from_slice(&bytes).map_err(|e| failed(&scratch.plan(), e.into()))
 }
 
-impl Invocation {
-    fn again(&self, args: Vec<std::ffi::OsString>) -> Invocation {
-        Invocation {
-            binary: self.binary.clone(),
-            args,
-            folder: self.folder.clone(),
-            scratch: self.scratch.clone(),
-            environment: self.environment.clone(),
-        }
-    }
+fn too_large(most: u64) -> EngineError {
+    EngineError::Diagnostics(vec![Diagnostic::error(
+        "The plan is too large",
+        format!("As JSON it has more than {most} bytes, which are the most that Landform takes."),
+    )])
+}
+
+/// What a plan is to be about, in the CLI's words.
+fn wishes(request: &PlanRequest<'_>) -> Vec<std::ffi::OsString> {
+    let mode = match request.mode {
+        Mode::Normal => None,
+        Mode::Destroy => Some("-destroy".into()),
+        Mode::RefreshOnly => Some("-refresh-only".into()),
+    };
+    mode.into_iter().chain(request.replace.iter().map(|address| format!("-replace={address}").into())).collect()
 }
 
 /// The CLI said no before anything was changed; a reason is given even if it gave none.
@@ -303,13 +284,6 @@ fn refusal(command: &str, heard: Heard, ended: &Ended) -> EngineError {
         diagnostics.push(Diagnostic::error(format!("`{command}` ended with {}", ended.status), ended.stderr.clone()));
     }
     EngineError::Diagnostics(diagnostics)
-}
-
-async fn settle_untouched(journal: &dyn Journal, intents: &[IntentId]) -> Result<(), EngineError> {
-    for intent in intents {
-        journal.settle(*intent, Settlement::Untouched).await?;
-    }
-    Ok(())
 }
 
 /// Only mirrors: nothing is fetched from a registry, and nothing is cached elsewhere.

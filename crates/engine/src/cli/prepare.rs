@@ -28,7 +28,12 @@ pub(super) struct Prepared {
     pub folder: PathBuf,
     /// The lock file pins the hashes of the providers; empty if the configuration needs none.
     pub lock: Vec<u8>,
+    /// All its providers together are small programs.
+    pub is_small: bool,
 }
+
+/// Most providers are below this; those of the large clouds are far above it, and with them memory is what is scarce.
+const SMALL: u64 = 100 << 20;
 
 impl Prepared {
     pub fn lock_digest(&self) -> String {
@@ -40,11 +45,13 @@ impl Prepared {
             return Ok(None);
         }
         let path = folder.join(LOCK_FILE);
-        match std::fs::read(&path) {
-            Ok(lock) => Ok(Some(Prepared { folder, lock })),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Some(Prepared { folder, lock: Vec::new() })),
-            Err(e) => Err(failed(&path, e)),
-        }
+        let lock = match std::fs::read(&path) {
+            Ok(lock) => lock,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(e) => return Err(failed(&path, e)),
+        };
+        let is_small = size_below(&folder.join(DATA_FOLDER).join("providers")).is_ok_and(|size| size < SMALL);
+        Ok(Some(Prepared { folder, lock, is_small }))
     }
 
     fn providers(&self) -> BTreeSet<String> {
@@ -52,6 +59,21 @@ impl Prepared {
         let blocks = body.iter().filter_map(Structure::as_block).filter(|b| b.ident.as_str() == "provider");
         blocks.filter_map(|b| b.labels.first()).map(|label| label.as_str().to_owned()).collect()
     }
+}
+
+/// The bytes of all files below a folder, behind links too: that is how `init` puts providers of a mirror there.
+fn size_below(folder: &Path) -> std::io::Result<u64> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+        entries => entries?,
+    };
+    let mut size = 0;
+    for entry in entries {
+        let path = entry?.path();
+        let found = std::fs::metadata(&path)?;
+        size += if found.is_dir() { size_below(&path)? } else { found.len() };
+    }
+    Ok(size)
 }
 
 impl PreparedFolders {

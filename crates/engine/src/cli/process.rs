@@ -1,25 +1,25 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use landform_base::child::{self, OnParentDeath, Spec, Stream};
+use landform_base::child::{self, Child, OnParentDeath, Spec, Stream};
+use tokio::io::AsyncWriteExt;
 
 use super::failed;
+use super::tail::Tail;
 use crate::{EngineError, Stop};
 
-/// How often new output is looked for. It only delays what people watch: the end of the child is noticed at once.
-const LOOK_EVERY: Duration = Duration::from_millis(25);
+/// How often new output is looked for. The end of the child is noticed at once; a question waits so long.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// A longer line is skipped: no message that matters here is that long.
-const LONGEST_LINE: usize = 1 << 20;
-
-const STDERR_KEPT: u64 = 8 << 10;
+/// How the CLI ends a question. Behind it there is nothing until it has an answer.
+const QUESTION: &[u8] = b"Enter a value: ";
 
 /// One run of the CLI.
+#[derive(Clone)]
 pub(super) struct Invocation {
     pub binary: PathBuf,
     pub args: Vec<OsString>,
@@ -34,16 +34,53 @@ pub(super) struct Ended {
     pub asked_to_stop: bool,
     /// The end of what was written to standard error.
     pub stderr: String,
-    pub stdout: PathBuf,
+}
+
+/// What a CLI that is being listened to does next.
+pub(super) enum Next {
+    Ended(Ended),
+    /// It waits for an answer.
+    Asks,
 }
 
 impl Invocation {
+    pub fn with(&self, args: Vec<OsString>) -> Invocation {
+        Invocation { args, ..self.clone() }
+    }
+
     /// Runs the CLI to its end and hands each line of its output to `on_line`. When `stop` fires it is asked once to
     /// stop and then waited for, however long it takes: it is saving its state.
-    ///
+    pub async fn run(self, stop: &Stop, on_line: impl FnMut(&[u8]) + Send) -> Result<Ended, EngineError> {
+        let mut running = self.start(Stream::Null, "cli.stdout").await?;
+        running.to_its_end(stop, on_line).await
+    }
+
+    /// Runs the CLI to its end, and returns all of its output, which may have so many bytes.
+    pub async fn capture(self, stop: &Stop, most: u64) -> Result<(Ended, Vec<u8>), EngineError> {
+        let path = self.scratch.join("cli.stdout");
+        let mut running = self.start(Stream::Null, "cli.stdout").await?;
+        running.lines = None;
+        running.largest_output = most;
+        let ended = running.to_its_end(stop, |_| {}).await?;
+        let bytes = std::fs::read(&path).map_err(|e| failed(&path, e))?;
+        Ok((ended, bytes))
+    }
+
+    /// Starts a CLI that may ask, and that writes its messages to [`Invocation::messages`] so that standard output is
+    /// left to people's words.
+    pub async fn start_asking(self) -> Result<Running, EngineError> {
+        let messages = self.messages();
+        File::create(&messages).map_err(|e| failed(&messages, e))?;
+        self.start(Stream::Piped, "cli.messages").await
+    }
+
+    pub fn messages(&self) -> PathBuf {
+        self.scratch.join("cli.messages")
+    }
+
     /// Output goes through files. A pipe would break when this process dies, and the CLI, asked by the kernel to stop
     /// in that moment, would die of its first message instead of saving its state.
-    pub async fn run(self, stop: &Stop, mut on_line: impl FnMut(&[u8]) + Send) -> Result<Ended, EngineError> {
+    async fn start(self, stdin: Stream, messages: &str) -> Result<Running, EngineError> {
         let stdout = self.scratch.join("cli.stdout");
         let stderr = self.scratch.join("cli.stderr");
         let create = |path: &Path| File::create(path).map_err(|e| failed(path, e));
@@ -51,107 +88,129 @@ impl Invocation {
             args: self.args,
             environment: self.environment,
             folder: Some(self.folder),
+            stdin,
             stdout: Stream::File(create(&stdout)?),
             stderr: Stream::File(create(&stderr)?),
             on_parent_death: OnParentDeath::Terminate,
-            register: Some(self.scratch),
+            register: Some(self.scratch.clone()),
             ..Spec::new(&self.binary)
         };
-        let mut tail = Tail::open(&stdout)?;
+        let messages = self.scratch.join(messages);
+        let (lines, words, errors) = (Tail::open(&messages)?, Tail::open(&stdout)?, Tail::open(&stderr)?);
         let mut child = child::spawn(spec).await.map_err(|e| failed(&self.binary, e))?;
-        let mut asked_to_stop = false;
+        let answers = child.take_stdin();
+        let words = Some(words).filter(|_| messages != stdout);
+        Ok(Running {
+            child,
+            answers,
+            lines: Some(lines),
+            words,
+            errors,
+            stdout,
+            largest_output: u64::MAX,
+            asked_to_stop: false,
+        })
+    }
+}
+
+/// A CLI at work. Dropping it kills it.
+pub(super) struct Running {
+    child: Child,
+    answers: Option<tokio::process::ChildStdin>,
+    /// Its messages, one on each line.
+    lines: Option<Tail>,
+    /// Standard output, where that is not the same.
+    words: Option<Tail>,
+    errors: Tail,
+    stdout: PathBuf,
+    largest_output: u64,
+    asked_to_stop: bool,
+}
+
+impl Running {
+    /// Listens until the CLI ends, or asks something that nobody has answered yet.
+    pub async fn next(&mut self, stop: &Stop, mut on_line: impl FnMut(&[u8]) + Send) -> Result<Next, EngineError> {
         let status = loop {
             tokio::select! {
-                status = child.wait() => break status,
-                () = stop.cancelled(), if !asked_to_stop => {
-                    asked_to_stop = true;
+                status = self.child.wait() => break status,
+                () = stop.cancelled(), if !self.asked_to_stop => {
+                    self.asked_to_stop = true;
                     // It may have ended in this moment, which the next turn notices.
-                    let _ = child.stop();
+                    let _ = self.child.stop();
                 }
-                () = tokio::time::sleep(LOOK_EVERY) => tail.lines(&mut on_line)?,
+                () = tokio::time::sleep(LOOK_EVERY) => {
+                    let asks = self.look()?;
+                    if let Some(lines) = &mut self.lines {
+                        lines.lines(&mut on_line)?;
+                    }
+                    if asks && self.answers.is_some() && !self.asked_to_stop {
+                        return Ok(Next::Asks);
+                    }
+                }
             }
         };
         let status = status.map_err(|e| EngineError::Lost(format!("the CLI could not be waited for: {e}")))?;
-        tail.lines(&mut on_line)?;
-        Ok(Ended { status, asked_to_stop, stderr: end_of(&stderr).unwrap_or_default(), stdout })
-    }
-}
-
-fn end_of(path: &Path) -> std::io::Result<String> {
-    let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(STDERR_KEPT)))?;
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
-}
-
-/// Reads a growing file line by line.
-struct Tail {
-    file: File,
-    path: PathBuf,
-    partial: Vec<u8>,
-    skipping: bool,
-}
-
-impl Tail {
-    fn open(path: &Path) -> Result<Tail, EngineError> {
-        let file = File::open(path).map_err(|e| failed(path, e))?;
-        Ok(Tail { file, path: path.to_owned(), partial: Vec::new(), skipping: false })
+        // A stream that cannot be read to its end is no reason to forget how the child ended.
+        while let Some(lines) = &mut self.lines
+            && lines.lines(&mut on_line)?
+        {}
+        while self.errors.skip()? {}
+        Ok(Next::Ended(Ended { status, asked_to_stop: self.asked_to_stop, stderr: self.errors.end() }))
     }
 
-    fn lines(&mut self, on_line: &mut impl FnMut(&[u8])) -> Result<(), EngineError> {
-        let mut chunk = vec![0; 64 << 10];
+    pub async fn to_its_end(
+        &mut self,
+        stop: &Stop,
+        mut on_line: impl FnMut(&[u8]) + Send,
+    ) -> Result<Ended, EngineError> {
         loop {
-            let read = self.file.read(&mut chunk).map_err(|e| failed(&self.path, e))?;
-            if read == 0 {
-                return Ok(());
+            match self.next(stop, &mut on_line).await? {
+                Next::Ended(ended) => return Ok(ended),
+                Next::Asks => self.answers = None,
             }
-            let mut rest = &chunk[..read];
-            while let Some(end) = rest.iter().position(|b| *b == b'\n') {
-                self.take(&rest[..end]);
-                if !std::mem::take(&mut self.skipping) {
-                    on_line(&self.partial);
-                }
-                self.partial.clear();
-                rest = &rest[end + 1..];
-            }
-            self.take(rest);
         }
     }
 
-    fn take(&mut self, bytes: &[u8]) {
-        if self.partial.len() + bytes.len() > LONGEST_LINE {
-            self.skipping = true;
-            self.partial.clear();
-        } else if !self.skipping {
-            self.partial.extend_from_slice(bytes);
+    /// Answers what was asked, and nothing that is asked later.
+    pub async fn answer(&mut self, text: &str) -> Result<(), EngineError> {
+        if let Some(mut answers) = self.answers.take() {
+            let written = async {
+                answers.write_all(text.as_bytes()).await?;
+                answers.write_all(b"\n").await?;
+                answers.flush().await
+            };
+            written.await.map_err(|e| failed(Path::new("the CLI's standard input"), e))?;
         }
+        Ok(())
+    }
+
+    /// Keeps what nobody reads from filling the disk. True: the CLI has asked something.
+    fn look(&mut self) -> Result<bool, EngineError> {
+        self.errors.skip()?;
+        if self.lines.is_none() {
+            let size = std::fs::metadata(&self.stdout).map_err(|e| failed(&self.stdout, e))?.len();
+            if size > self.largest_output {
+                return Err(super::too_large(self.largest_output));
+            }
+        }
+        let Some(words) = &mut self.words else { return Ok(false) };
+        words.skip()?;
+        Ok(words.ends_with(QUESTION))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
 
-    #[test]
-    fn lines_arrive_whole_and_an_endless_one_is_skipped() {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        let mut tail = Tail::open(file.path()).unwrap();
-        let mut seen = Vec::new();
-        let mut look = |tail: &mut Tail| {
-            tail.lines(&mut |line: &[u8]| seen.push(String::from_utf8_lossy(line).into_owned())).unwrap();
-            std::mem::take(&mut seen)
-        };
-        file.write_all(b"one\ntw").unwrap();
-        assert_eq!(look(&mut tail), ["one"]);
-        file.write_all(b"o\n").unwrap();
-        file.write_all(&vec![b'x'; LONGEST_LINE + 1]).unwrap();
-        assert_eq!(look(&mut tail), ["two"]);
-        file.write_all(b"still the same\nthree\n").unwrap();
-        assert_eq!(look(&mut tail), ["three"]);
+    fn shell(script: &str, scratch: &Path) -> Invocation {
+        Invocation {
+            binary: "/bin/sh".into(),
+            args: vec!["-c".into(), script.into()],
+            folder: scratch.to_owned(),
+            scratch: scratch.to_owned(),
+            environment: BTreeMap::from([("PATH".into(), std::env::var_os("PATH").unwrap())]),
+        }
     }
 
     #[tokio::test]
@@ -159,16 +218,9 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let script =
             "trap 'n=$((n+1)); sleep 0.2; echo stopped $n; exit 1' TERM; echo ready; while :; do sleep 0.01; done";
-        let invocation = Invocation {
-            binary: "/bin/sh".into(),
-            args: vec!["-c".into(), script.into()],
-            folder: scratch.path().to_owned(),
-            scratch: scratch.path().to_owned(),
-            environment: BTreeMap::from([("PATH".into(), std::env::var_os("PATH").unwrap())]),
-        };
         let stop = Stop::new();
         let mut seen = Vec::new();
-        let ended = invocation
+        let ended = shell(script, scratch.path())
             .run(&stop, |line| {
                 stop.cancel();
                 seen.push(String::from_utf8_lossy(line).into_owned());
@@ -178,5 +230,41 @@ mod tests {
         assert_eq!(seen, ["ready", "stopped 1"]);
         assert!(ended.asked_to_stop);
         assert_eq!(ended.status.code(), Some(1));
+    }
+
+    #[tokio::test]
+    async fn a_question_is_answered_once() {
+        let scratch = tempfile::tempdir().unwrap();
+        let script = "echo planned > cli.messages; printf '  Enter a value: '; read -r a; printf 'Enter a value: '; \
+            read -r b || b=nothing; echo $a $b >> cli.messages";
+        let (stop, mut seen) = (Stop::new(), Vec::new());
+        let mut note = |line: &[u8]| seen.push(String::from_utf8_lossy(line).into_owned());
+        let mut running = shell(script, scratch.path()).start_asking().await.unwrap();
+        assert!(matches!(running.next(&stop, &mut note).await.unwrap(), Next::Asks));
+        running.answer("yes").await.unwrap();
+        assert!(running.to_its_end(&stop, &mut note).await.unwrap().status.success());
+        assert_eq!(seen, ["planned", "yes nothing"]);
+    }
+
+    #[tokio::test]
+    async fn a_flood_is_read_and_given_back_to_the_disk() {
+        use std::os::unix::fs::MetadataExt;
+        let scratch = tempfile::tempdir().unwrap();
+        let script = "yes 0123456789abcdef | head -c 100000000; yes | head -c 50000000 >&2; echo the end >&2";
+        let mut lines = 0;
+        let ended = shell(script, scratch.path()).run(&Stop::new(), |_| lines += 1).await.unwrap();
+        assert!(lines > 5_000_000, "{lines}");
+        assert!(ended.stderr.ends_with("the end"));
+        for name in ["cli.stdout", "cli.stderr"] {
+            let on_disk = std::fs::metadata(scratch.path().join(name)).unwrap().blocks() * 512;
+            assert!(on_disk < 10_000_000, "{name} takes {on_disk} bytes");
+        }
+    }
+
+    #[tokio::test]
+    async fn more_than_was_allowed_for_is_refused_while_it_is_written() {
+        let scratch = tempfile::tempdir().unwrap();
+        let result = shell("yes", scratch.path()).capture(&Stop::new(), 1_000_000).await;
+        assert!(matches!(result, Err(EngineError::Diagnostics(_))));
     }
 }

@@ -55,7 +55,7 @@ impl Scratch {
 
     /// What plan and apply have in common. The state lies in a folder of this run alone: there is nothing to lock.
     pub fn arguments(&self, command: &str) -> Vec<OsString> {
-        let mut args: Vec<OsString> = [command, "-json", "-input=false", "-lock=false"].map(Into::into).to_vec();
+        let mut args: Vec<OsString> = [command, "-lock=false"].map(Into::into).to_vec();
         args.push(prefixed("-var-file=", &self.variables()));
         args
     }

@@ -1,8 +1,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use serde_json::Value;
+
 use super::saved::StateStamp;
-use super::{failed, sha256};
+use super::{failed, planned, sha256};
 use crate::state::{State, StateOutput};
 use crate::{Diagnostic, EngineError, Output};
 
@@ -31,6 +33,25 @@ pub(super) fn outputs(state: &State) -> Result<BTreeMap<String, Output>, serde_j
         Ok((name.clone(), Output { value, ty, sensitive: output.sensitive }))
     };
     state.outputs.iter().map(output).collect()
+}
+
+/// Every string that a state marks as sensitive. A path below an attribute covers all of it: rather too much.
+pub(super) fn secrets(state: &State) -> Vec<String> {
+    let mut found = Vec::new();
+    let parsed = |raw: &serde_json::value::RawValue| serde_json::from_str::<Value>(raw.get()).unwrap_or_default();
+    for output in state.outputs.values().filter(|output| output.sensitive) {
+        planned::strings(&parsed(&output.value), &mut found);
+    }
+    for instance in state.resources().iter().flat_map(|resource| &resource.instances) {
+        let (Some(attributes), Some(paths)) = (&instance.attributes, &instance.sensitive_attributes) else { continue };
+        let (attributes, paths) = (parsed(attributes), parsed(paths));
+        for path in paths.as_array().into_iter().flatten() {
+            if let Some(name) = path[0]["value"].as_str() {
+                planned::strings(&attributes[name], &mut found);
+            }
+        }
+    }
+    found
 }
 
 /// Source addresses of all providers that have objects in the state, without the built-in one.
@@ -85,6 +106,18 @@ mod tests {
         assert_eq!(newest(dir.path()).unwrap(), Some(state(5).into_bytes()));
         std::fs::write(dir.path().join("errored.tfstate"), state(6)).unwrap();
         assert_eq!(newest(dir.path()).unwrap(), Some(state(6).into_bytes()));
+    }
+
+    #[test]
+    fn what_is_marked_as_sensitive_is_found() {
+        let state = State::read(
+            br#"{"version":4,"terraform_version":"1.0.0","serial":1,"lineage":"x",
+            "outputs":{"o":{"value":"one","type":"string","sensitive":true},"p":{"value":"plain","type":"string"}},
+            "resources":[{"mode":"managed","type":"t","name":"a","provider":"provider[\"registry.example/a/b\"]",
+            "instances":[{"schema_version":0,"attributes":{"k":{"deep":["two"]},"open":"plain"},
+            "sensitive_attributes":[[{"type":"get_attr","value":"k"},{"type":"get_attr","value":"deep"}]]}]}]}"#,
+        );
+        assert_eq!(secrets(&state.unwrap()), ["one", "two"]);
     }
 
     #[test]

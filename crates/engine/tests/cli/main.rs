@@ -1,6 +1,7 @@
 //! The CLI engine with a real OpenTofu.
 
 mod bench;
+mod straight;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -42,6 +42,7 @@ impl Door {
             providers: parts::mirror(),
             tofu: Some(tofu),
             workers: 2,
+            more: Vec::new(),
         };
         let landform = Landform::start(&setup).await.unwrap();
         Door { landform, setup, data, _postgres: postgres }

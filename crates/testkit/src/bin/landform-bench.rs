@@ -1,5 +1,5 @@
 //! Runs per minute, in one run on one machine: the established way (a terraform-exec dispatcher), Landform with its
-//! `cli` engine and Landform with its `native` engine. Landform is measured through REST with every promise on:
+//! `cli` engine (with and without a kept plan) and Landform with its `native` engine. Landform is measured through REST with every promise on:
 //! journal, fencing, sealing, commits flushed to disk. Each run is a new deployment with one `time_static`.
 
 use std::io::Write;
@@ -43,8 +43,9 @@ async fn main() -> Result<()> {
     let options = Options::parse();
     let figures = [
         peer(&options)?,
-        landform(&options, "landform, engine cli", "cli").await?,
-        landform(&options, "landform, engine native", "native").await?,
+        landform(&options, "landform, engine cli, plan kept", "cli", &["--keep-plans"]).await?,
+        landform(&options, "landform, engine cli", "cli", &[]).await?,
+        landform(&options, "landform, engine native", "native", &[]).await?,
     ];
     println!("{} cores, {} workers, {} s each, one new time_static a run", cores(), options.workers, options.seconds);
     println!("flushing 4 KiB to this disk takes {:.2} ms (median)", fsync_millis()?);
@@ -91,7 +92,7 @@ fn peer(options: &Options) -> Result<Figure> {
     })
 }
 
-async fn landform(options: &Options, name: &'static str, engine: &'static str) -> Result<Figure> {
+async fn landform(options: &Options, name: &'static str, engine: &'static str, more: &[&str]) -> Result<Figure> {
     let folder = tempfile::tempdir()?;
     let beside = std::env::current_exe()?.parent().map(Path::to_owned).context("a folder")?;
     let setup = Setup {
@@ -101,6 +102,7 @@ async fn landform(options: &Options, name: &'static str, engine: &'static str) -
         providers: parts::mirror(),
         tofu: Some(parts::tofu()),
         workers: options.workers,
+        more: more.iter().map(|argument| (*argument).to_owned()).collect(),
     };
     eprintln!("measuring {name} …");
     let landform = Arc::new(Landform::start(&setup).await?);

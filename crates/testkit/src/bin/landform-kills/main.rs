@@ -55,6 +55,7 @@ async fn main() -> Result<()> {
                 providers,
                 tofu: Some(parts::tofu()),
                 workers: 4,
+                more: Vec::new(),
             };
             println!("{store}, {engine}: {} applies, seed {}", options.applies, options.seed);
             let result = walk::run(&setup, engine, options.applies, options.seed).await;

@@ -1,0 +1,59 @@
+//! Plan and apply in one go, where the engine has a way for that and nobody wants the plan.
+
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use landform_domain::run::Status;
+use landform_engine::{Gate, Gone, Outline, Workspace};
+use landform_store::{Planned, StoreError};
+
+use crate::attempt::{Attempt, Done, End};
+use crate::choose::Chosen;
+use crate::report;
+
+impl Attempt<'_> {
+    /// `None`: plan, then apply.
+    pub(crate) async fn go_straight(&self, chosen: &Chosen, workspace: &Workspace) -> Result<Option<Done>, StoreError> {
+        let Some(straight) = chosen.engine.straight() else { return Ok(None) };
+        if self.claim.requires_approval || self.shop.keep_plans {
+            return Ok(None);
+        }
+        self.chose(&chosen.engine, chosen.reasons.clone()).await?;
+        let gate = PlanGate { attempt: self, workspace, answer: Mutex::new(None) };
+        let request = self.plan_request(workspace);
+        let gone = straight.go(request, &gate, &self.journal(), &self.reports, &self.clock.stop).await;
+        let answer = gate.answer.into_inner().expect("no panic while held");
+        Ok(match (gone, answer) {
+            (Ok(Gone::NotStraight), _) => None,
+            (Ok(Gone::Through(applied)), _) => Some(self.applied(workspace, applied)),
+            (Err(error), None) => Some(self.not_planned(error)),
+            (Err(error), Some(Ok(_))) => Some(self.not_applied(error)),
+            (Ok(Gone::Held), None | Some(Ok(_))) => Some(Done::End(End::Clean)),
+            (_, Some(Err(error))) => return Err(error),
+        })
+    }
+}
+
+/// Writes down what is planned, in the same step as ever; only a run that is then applying goes on.
+struct PlanGate<'a, 'shop> {
+    attempt: &'a Attempt<'shop>,
+    workspace: &'a Workspace,
+    answer: Mutex<Option<Result<Status, StoreError>>>,
+}
+
+#[async_trait]
+impl Gate for PlanGate<'_, '_> {
+    async fn open(&self, outline: Outline) -> bool {
+        self.attempt.reports.tell(&outline.warnings);
+        let planned = Planned {
+            summary: report::summary(&outline.changes),
+            effective: outline.effective,
+            plan: Vec::new(),
+            outputs: report::outputs(self.workspace.state.as_deref()),
+        };
+        let answer = self.attempt.shop.store.planned(&self.attempt.claim.lease, planned).await;
+        let open = matches!(answer, Ok(Status::Applying(_)));
+        *self.answer.lock().expect("no panic while held") = Some(answer);
+        open
+    }
+}
