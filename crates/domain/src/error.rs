@@ -64,6 +64,7 @@ codes! {
     InputInvalid "input_invalid" Unprocessable "An input's name is a variable of the template; its value is any JSON value within the size limit.",
     InputMasked "input_masked" Unprocessable "A sensitive input is shown masked. Leave it out to keep its value, or send the real one.",
     TemplateInvalid "template_invalid" Unprocessable "A template is an archive of relative files with at least one `.tf` file at its top.",
+    TemplateDenied "template_denied" Unprocessable "Programs in a template run as Landform does. Take them out, or have the operator allow them by name (`landform serve --allow`).",
     TemplateTooLarge "template_too_large" TooLarge "Leave out what is no configuration: provider binaries, `.terraform`, archives.",
     BodyTooLarge "body_too_large" TooLarge "Send less in one request.",
     TokenMissing "token_missing" Unauthenticated "Send `Authorization: Bearer TOKEN`.",

@@ -12,6 +12,7 @@ mod error;
 mod journal;
 pub mod native;
 mod plan;
+pub mod policy;
 mod progress;
 pub mod state;
 mod straight;

@@ -3,13 +3,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use landform_base::file::{self, FileLock};
 use landform_base::seal::MasterKey;
 use landform_base::secret::SecretString;
 use landform_engine::Engine;
-use landform_engine::cli::{Cli, CliSettings};
+use landform_engine::cli::{Cli, CliSettings, Confine};
 use landform_engine::native::Native;
+use landform_engine::policy::{Permission, Policy};
 use landform_plugin::{Limits, Pool, Schemas};
 use landform_registry::Places;
 use landform_runner::providers::LocalProviders;
@@ -48,9 +49,42 @@ pub struct Options {
     /// Make a whole plan also where nobody has to approve it; the CLI engine then needs three processes instead of one
     #[arg(long, env = "LANDFORM_KEEP_PLANS")]
     keep_plans: bool,
+    /// Whether runs of the CLI engine see only what they need of the file system
+    #[arg(long, env = "LANDFORM_CONFINE", default_value = "auto", value_enum)]
+    confine: Confinement,
+    /// A file or folder that runs of the CLI engine may read; can be repeated
+    #[arg(long, value_name = "PATH")]
+    cli_may_read: Vec<PathBuf>,
+    /// A file or folder that runs of the CLI engine may read and write; can be repeated
+    #[arg(long, value_name = "PATH")]
+    cli_may_write: Vec<PathBuf>,
+    /// What templates may do besides describing objects: local-exec, remote-exec, file, external, remote-modules; can
+    /// be repeated
+    #[arg(long = "allow", env = "LANDFORM_ALLOW", value_delimiter = ',', value_name = "NAME")]
+    allow: Vec<Permission>,
     /// Seconds after which a silent worker's run is taken up by another
     #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(5..=600))]
     lease: u64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Confinement {
+    /// They see what the server sees
+    Off,
+    /// Where the kernel can do it; elsewhere the log says that it cannot
+    Auto,
+    /// Where the kernel cannot, there is no CLI engine
+    Required,
+}
+
+impl From<Confinement> for Confine {
+    fn from(confinement: Confinement) -> Confine {
+        match confinement {
+            Confinement::Off => Confine::Off,
+            Confinement::Auto => Confine::Auto,
+            Confinement::Required => Confine::Required,
+        }
+    }
 }
 
 /// A run that needs more providers than this may find none left, and fails with a reason.
@@ -112,6 +146,7 @@ async fn start_worker(options: &Options, data: &Path, store: &Store) -> Result<W
     let mut settings = Settings::new(data.join("worker"));
     settings.concurrency = options.workers;
     settings.keep_plans = options.keep_plans;
+    settings.policy = Policy::allowing(options.allow.iter().copied());
     let worker = Worker::start(store.clone(), engines, settings).await;
     worker.map_err(|e| Failure::broken(format!("the worker cannot start: {e}"), "Is another server using this folder?"))
 }
@@ -133,7 +168,14 @@ async fn cli_engine(options: &Options, data: &Path) -> Option<Arc<dyn Engine>> {
         Some(path) => path.clone(),
         None => in_path("tofu")?,
     };
-    let settings = CliSettings { binary, mirror: options.providers.clone(), cache: data.join("cli") };
+    let settings = CliSettings {
+        binary,
+        mirror: options.providers.clone(),
+        cache: data.join("cli"),
+        confinement: options.confine.into(),
+        may_read: options.cli_may_read.clone(),
+        may_write: options.cli_may_write.clone(),
+    };
     match Cli::detect(settings).await {
         Ok(engine) => {
             tracing::info!(version = engine.version(), "the CLI engine is ready");

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use landform_domain::run::{Kind, Outcome, PlanSummary, Status};
 use landform_domain::{Code, EngineChoice, EngineName, Problem};
+use landform_engine::policy::{Policy, Violation};
 use landform_engine::{
     Adopt, Applied, ApplyRequest, Engine, EngineError, Mode, Plan, PlanRequest, Variable, Workspace,
 };
@@ -31,6 +32,7 @@ pub(crate) struct Shop {
     pub(crate) grace: Duration,
     /// Whole plans are made also where nobody has to approve them.
     pub(crate) keep_plans: bool,
+    pub(crate) policy: Policy,
 }
 
 /// How an attempt left its run.
@@ -89,6 +91,11 @@ impl Attempt<'_> {
     async fn lay_out(&self) -> Result<Result<Workspace, Problem>, StoreError> {
         let claim = &self.claim;
         let files = self.shop.store.template_files(&claim.template, claim.template_version).await?;
+        // Looked at again for each run: what is allowed may have changed since the push.
+        let violations = self.shop.policy.violations(files.iter());
+        if !violations.is_empty() {
+            return Ok(Err(denied(&violations)));
+        }
         let folders = self.shop.folders.template(&files).and_then(|folder| {
             let scratch = self.shop.folders.scratch(claim.lease.run)?;
             Ok((folder, scratch))
@@ -323,6 +330,11 @@ fn end(outcome: Outcome) -> Done {
 
 fn fail(problem: Problem) -> Done {
     end(Outcome::Failed(problem))
+}
+
+pub(crate) fn denied(violations: &[Violation]) -> Problem {
+    let all: Vec<String> = violations.iter().map(Violation::to_string).collect();
+    Problem::new(Code::TemplateDenied, all.join("; "))
 }
 
 fn broken(message: String) -> Problem {

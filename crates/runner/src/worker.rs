@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use landform_engine::Stop;
+use landform_engine::policy::Policy;
 use landform_store::{Claim, Store, StoreError, WorkerId};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
@@ -33,6 +34,8 @@ pub struct Settings {
     pub grace: Duration,
     /// Whole plans are made also where nobody has to approve them. It costs an engine its shorter way.
     pub keep_plans: bool,
+    /// What templates may do besides describing objects.
+    pub policy: Policy,
 }
 
 impl Settings {
@@ -44,6 +47,7 @@ impl Settings {
             environment: BTreeMap::new(),
             grace: Duration::from_secs(60),
             keep_plans: false,
+            policy: Policy::default(),
         }
     }
 }
@@ -83,8 +87,8 @@ impl Worker {
             tracing::info!(worker = %id, voided, "taking up what an earlier life of this worker left");
         }
         let (closing, stopping, abandoning) = (Stop::new(), Stop::new(), Stop::new());
-        let Settings { environment, grace, keep_plans, .. } = settings;
-        let shop = Arc::new(Shop { store, engines, folders, environment, grace, keep_plans });
+        let Settings { environment, grace, keep_plans, policy, .. } = settings;
+        let shop = Arc::new(Shop { store, engines, folders, environment, grace, keep_plans, policy });
         let floor = Floor {
             shop,
             identity,

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use super::process::Child;
 use super::register::{self, Registered};
+use crate::confine::Confinement;
 
 /// How to start a child. Its environment is empty but for what is named here.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub struct Spec {
     pub on_parent_death: OnParentDeath,
     /// The folder in which the child is registered while it lives, for [`super::sweep`].
     pub register: Option<PathBuf>,
+    /// What it may see of the file system; `None` is everything that we see.
+    pub confine: Option<Confinement>,
 }
 
 impl Spec {
@@ -45,6 +48,7 @@ impl Spec {
             stderr: Stream::Null,
             on_parent_death: OnParentDeath::Kill,
             register: None,
+            confine: None,
         }
     }
 }
@@ -184,6 +188,9 @@ fn spawn_here(spec: Spec) -> io::Result<Child> {
     let stdin = if gated { Stream::Piped } else { spec.stdin };
     command.stdin(stdin).stdout(spec.stdout).stderr(spec.stderr);
     command.process_group(0);
+    if let Some(confinement) = &spec.confine {
+        confine(&mut command, confinement)?;
+    }
     die_with_parent(&mut command, spec.on_parent_death.signal());
     let mut inner = command.spawn()?;
     let gate = inner.stdin.take_if(|_| gated);
@@ -201,6 +208,21 @@ fn spawn_here(spec: Spec) -> io::Result<Child> {
         }
     }
     Ok(child)
+}
+
+#[allow(unsafe_code, reason = "a child can only confine itself, between fork and exec")]
+fn confine(command: &mut tokio::process::Command, confinement: &Confinement) -> io::Result<()> {
+    let mut ruleset = Some(confinement.ruleset()?);
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed. The rules were made by the parent; the
+    // closure takes them out of an option, makes two system calls (prctl and landlock_restrict_self) and closes a file
+    // descriptor. On success it neither allocates nor takes a lock; on failure it returns a bare error number.
+    unsafe {
+        command.pre_exec(move || match ruleset.take().map(landlock::RulesetCreated::restrict_self) {
+            Some(Ok(_)) => Ok(()),
+            _ => Err(rustix::io::Errno::PERM.into()),
+        });
+    }
+    Ok(())
 }
 
 #[allow(unsafe_code, reason = "the parent-death signal can only be asked for between fork and exec")]

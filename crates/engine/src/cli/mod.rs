@@ -21,6 +21,7 @@ mod tail;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
+use landform_base::confine::Confinement;
 use sha2::{Digest, Sha256};
 
 use crate::{
@@ -50,6 +51,21 @@ pub struct CliSettings {
     pub mirror: Option<PathBuf>,
     /// Prepared folders are kept here; it belongs to one process at a time.
     pub cache: PathBuf,
+    pub confinement: Confine,
+    /// What a confined run may see besides its own folder, the mirror and the system's programs.
+    pub may_read: Vec<PathBuf>,
+    pub may_write: Vec<PathBuf>,
+}
+
+/// Whether runs see only what they need of the file system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Confine {
+    Off,
+    /// Where the kernel can; elsewhere with a warning.
+    #[default]
+    Auto,
+    /// Without it there is no CLI engine.
+    Required,
 }
 
 pub struct Cli {
@@ -59,6 +75,8 @@ pub struct Cli {
     prepared: PreparedFolders,
     /// It can tell its plan to a program and wait for an answer.
     asks_in_between: bool,
+    /// What every run may see; `None`: runs are not confined.
+    confinement: Option<Confinement>,
 }
 
 impl Cli {
@@ -70,12 +88,14 @@ impl Cli {
         landform_base::file::write_private(&configuration, text.as_bytes()).map_err(|e| failed(&configuration, e))?;
         let temporary = prepare::temporary_folder(&settings.cache)?;
         let scratch = Scratch::make(temporary.path())?;
+        let confinement = confinement(&settings, &configuration)?;
         let invocation = Invocation {
             binary: settings.binary.clone(),
             args: vec!["version".into()],
             folder: scratch.root.clone(),
             scratch: scratch.root.clone(),
             environment: scratch.environment(&configuration, &Default::default())?,
+            confine: confinement.clone().map(|confinement| confinement.and_write(&scratch.root)),
         };
         let mut first = None;
         let ended = invocation
@@ -92,7 +112,7 @@ impl Cli {
         };
         let version = format!("{} {}", name.to_lowercase(), number.trim());
         let asks_in_between = straight::can_ask(&version);
-        Ok(Cli { settings, configuration, version, prepared, asks_in_between })
+        Ok(Cli { settings, configuration, version, prepared, asks_in_between, confinement })
     }
 
     /// Everything that both plan and apply need on disk.
@@ -104,18 +124,21 @@ impl Cli {
         };
         let scratch = Scratch::make(&workspace.scratch)?;
         let environment = scratch.environment(&self.configuration, &workspace.environment)?;
+        let confinement = self.confinement.clone().map(|confinement| confinement.and_write(&scratch.root));
         let invocation = |at: &Path| Invocation {
             binary: self.settings.binary.clone(),
             args: Vec::new(),
             folder: at.to_owned(),
             scratch: scratch.root.clone(),
             environment: environment.clone(),
+            confine: confinement.clone().map(|confinement| confinement.and_write(at)),
         };
         let mirror = self.settings.mirror.as_deref().unwrap_or(Path::new(""));
         let context = format!("{}\n{}", self.version, mirror.display());
         let prepared = self.prepared.get(&context, &folder, &in_state, invocation, stop).await?;
         scratch.fill(&folder, &prepared, workspace)?;
         let mut invocation = invocation(&scratch.work());
+        invocation.confine = invocation.confine.map(|confinement| confinement.and_read(&prepared.folder));
         if prepared.is_small {
             invocation.environment.entry("GOGC".into()).or_insert_with(|| COLLECT_RARELY.into());
         }
@@ -245,6 +268,27 @@ impl Engine for Cli {
     async fn salvage(&self, scratch: &Path) -> Result<Option<Vec<u8>>, EngineError> {
         statefile::newest(&scratch::work_below(scratch))
     }
+}
+
+/// What every run may see: the programs that it consists of and what the operator has named.
+fn confinement(settings: &CliSettings, configuration: &Path) -> Result<Option<Confinement>, EngineError> {
+    let supported = landform_base::confine::support();
+    match (settings.confinement, supported) {
+        (Confine::Off, _) => return Ok(None),
+        (Confine::Auto, Err(reason)) => {
+            tracing::warn!(reason, "runs of the CLI engine are not confined");
+            return Ok(None);
+        }
+        (Confine::Required, Err(reason)) => {
+            let summary = "Runs of the CLI engine cannot be confined, and must be";
+            return Err(EngineError::Diagnostics(vec![Diagnostic::error(summary, reason)]));
+        }
+        (Confine::Auto | Confine::Required, Ok(())) => {}
+    }
+    let mut confinement = Confinement { read: settings.may_read.clone(), write: settings.may_write.clone() };
+    confinement.read.extend([settings.binary.clone(), configuration.to_owned()]);
+    confinement.read.extend(settings.mirror.clone());
+    Ok(Some(confinement))
 }
 
 /// The saved plan as JSON.

@@ -6,6 +6,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use landform_base::child::{self, Child, OnParentDeath, Spec, Stream};
+use landform_base::confine::Confinement;
 use tokio::io::AsyncWriteExt;
 
 use super::failed;
@@ -27,6 +28,8 @@ pub(super) struct Invocation {
     /// Output goes to files here, and the child is registered here while it lives.
     pub scratch: PathBuf,
     pub environment: BTreeMap<OsString, OsString>,
+    /// What it may see of the file system; `None` is everything.
+    pub confine: Option<Confinement>,
 }
 
 pub(super) struct Ended {
@@ -52,7 +55,7 @@ impl Invocation {
     /// stop and then waited for, however long it takes: it is saving its state.
     pub async fn run(self, stop: &Stop, on_line: impl FnMut(&[u8]) + Send) -> Result<Ended, EngineError> {
         let mut running = self.start(Stream::Null, "cli.stdout").await?;
-        running.to_its_end(stop, on_line).await
+        running.finish(stop, on_line).await
     }
 
     /// Runs the CLI to its end, and returns all of its output, which may have so many bytes.
@@ -61,7 +64,7 @@ impl Invocation {
         let mut running = self.start(Stream::Null, "cli.stdout").await?;
         running.lines = None;
         running.largest_output = most;
-        let ended = running.to_its_end(stop, |_| {}).await?;
+        let ended = running.finish(stop, |_| {}).await?;
         let bytes = std::fs::read(&path).map_err(|e| failed(&path, e))?;
         Ok((ended, bytes))
     }
@@ -93,6 +96,7 @@ impl Invocation {
             stderr: Stream::File(create(&stderr)?),
             on_parent_death: OnParentDeath::Terminate,
             register: Some(self.scratch.clone()),
+            confine: self.confine,
             ..Spec::new(&self.binary)
         };
         let messages = self.scratch.join(messages);
@@ -158,11 +162,7 @@ impl Running {
         Ok(Next::Ended(Ended { status, asked_to_stop: self.asked_to_stop, stderr: self.errors.end() }))
     }
 
-    pub async fn to_its_end(
-        &mut self,
-        stop: &Stop,
-        mut on_line: impl FnMut(&[u8]) + Send,
-    ) -> Result<Ended, EngineError> {
+    pub async fn finish(&mut self, stop: &Stop, mut on_line: impl FnMut(&[u8]) + Send) -> Result<Ended, EngineError> {
         loop {
             match self.next(stop, &mut on_line).await? {
                 Next::Ended(ended) => return Ok(ended),
@@ -210,6 +210,7 @@ mod tests {
             folder: scratch.to_owned(),
             scratch: scratch.to_owned(),
             environment: BTreeMap::from([("PATH".into(), std::env::var_os("PATH").unwrap())]),
+            confine: None,
         }
     }
 
@@ -242,7 +243,7 @@ mod tests {
         let mut running = shell(script, scratch.path()).start_asking().await.unwrap();
         assert!(matches!(running.next(&stop, &mut note).await.unwrap(), Next::Asks));
         running.answer("yes").await.unwrap();
-        assert!(running.to_its_end(&stop, &mut note).await.unwrap().status.success());
+        assert!(running.finish(&stop, &mut note).await.unwrap().status.success());
         assert_eq!(seen, ["planned", "yes nothing"]);
     }
 

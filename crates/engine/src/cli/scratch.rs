@@ -16,6 +16,16 @@ const LONGEST_TEMPORARY: usize = 70;
 /// The folder of one run: the CLI's working folder, its home, and the files that it is given.
 pub(super) struct Scratch {
     pub root: PathBuf,
+    /// A short name for the temporary folder, where its own is too long.
+    link: Option<PathBuf>,
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Some(link) = &self.link {
+            let _ = std::fs::remove_file(link);
+        }
+    }
 }
 
 pub(super) fn work_below(scratch: &Path) -> PathBuf {
@@ -25,9 +35,13 @@ pub(super) fn work_below(scratch: &Path) -> PathBuf {
 impl Scratch {
     pub fn make(root: &Path) -> Result<Scratch, EngineError> {
         let root = std::path::absolute(root).map_err(|e| failed(root, e))?;
-        let scratch = Scratch { root };
-        for folder in [&scratch.root, &scratch.home(), &scratch.temporary()] {
+        let mut scratch = Scratch { root, link: None };
+        let temporary = scratch.temporary();
+        for folder in [&scratch.root, &scratch.home(), &temporary] {
             private_folder(folder).map_err(|e| failed(folder, e))?;
+        }
+        if temporary.as_os_str().len() > LONGEST_TEMPORARY {
+            scratch.link = Some(short_link(&temporary).map_err(|e| failed(&temporary, e))?);
         }
         Ok(scratch)
     }
@@ -96,9 +110,7 @@ impl Scratch {
         }
         let mut environment: BTreeMap<OsString, OsString> =
             given.iter().map(|(name, value)| (name.into(), value.into())).collect();
-        let temporary = self.temporary();
-        let fits = temporary.as_os_str().len() <= LONGEST_TEMPORARY;
-        let temporary = if fits { temporary } else { std::env::temp_dir() };
+        let temporary = self.link.clone().unwrap_or_else(|| self.temporary());
         environment.extend([
             ("PATH".into(), std::env::var_os("PATH").unwrap_or_default()),
             ("HOME".into(), self.home().into_os_string()),
@@ -109,6 +121,25 @@ impl Scratch {
         ]);
         Ok(environment)
     }
+}
+
+/// A link with a short path, in a folder below the system's temporary one that nobody else can write to. It has the
+/// same name for each attempt of a run, so what a crash leaves behind is used again.
+fn short_link(to: &Path) -> std::io::Result<PathBuf> {
+    use std::os::unix::fs::MetadataExt;
+    let user = rustix::process::geteuid().as_raw();
+    let folder = std::env::temp_dir().join(format!("landform-{user}"));
+    private_folder(&folder)?;
+    let found = std::fs::symlink_metadata(&folder)?;
+    if !found.is_dir() || found.uid() != user {
+        return Err(std::io::Error::other(format!("{} belongs to somebody else", folder.display())));
+    }
+    let link = folder.join(&super::sha256(to.as_os_str().as_encoded_bytes())[..16]);
+    match std::fs::remove_file(&link) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
+        _ => std::os::unix::fs::symlink(to, &link)?,
+    }
+    Ok(link)
 }
 
 /// Writes a file of mode 0600. It is not synced: after a power cut the run starts again from the store.

@@ -89,7 +89,7 @@ impl Straight for Cli {
                     Some(ProgressEvent::Diagnostic { .. }) | None => {}
                     Some(event) => progress.report(cleaner.event(event)),
                 };
-                running.to_its_end(stop, on_line).await
+                running.finish(stop, on_line).await
             }
             Err(error) => Err(error),
         };
@@ -103,7 +103,7 @@ impl Straight for Cli {
 async fn say_no(mut running: Running, next: Next) -> Result<(), EngineError> {
     if matches!(next, Next::Asks) {
         running.answer("no").await?;
-        running.to_its_end(&Stop::new(), |_| {}).await?;
+        running.finish(&Stop::new(), |_| {}).await?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use async_trait::async_trait;
-use landform_engine::cli::{Cli, CliSettings};
+use landform_engine::cli::{Cli, CliSettings, Confine};
 use landform_engine::{
     Applied, ApplyRequest, Engine, EngineError, Intent, IntentId, Journal, Mode, Plan, PlanRequest, Progress,
     ProgressEvent, Refused, Settlement, Silent, Stop, Variable, Workspace,
@@ -61,10 +61,14 @@ pub struct Bench {
 impl Bench {
     pub async fn new(configuration: &str) -> Bench {
         let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("seen")).unwrap();
         let engine = Cli::detect(CliSettings {
             binary: parts::tofu(),
             mirror: Some(parts::mirror()),
             cache: root.path().join("cache"),
+            confinement: Confine::Required,
+            may_read: Vec::new(),
+            may_write: vec![root.path().join("seen")],
         });
         let engine = engine.await.unwrap();
         let bench =

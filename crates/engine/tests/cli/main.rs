@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use bench::{Bench, Notes, Watched};
-use landform_engine::cli::{Cli, CliSettings};
+use landform_engine::cli::{Cli, CliSettings, Confine};
 use landform_engine::{
     Action, Adopt, Applied, ApplyRequest, Engine, EngineError, Intent, IntentAction, Mode, Plan, PlanRequest, Progress,
     ProgressEvent, Refused, Silent, Stage, Stop, Variable, Workspace,
@@ -173,13 +173,13 @@ async fn a_plan_is_applied_exactly_or_not_at_all() {
 
 #[tokio::test]
 async fn a_refusal_of_the_journal_leaves_everything_alone() {
-    let marker = tempfile::tempdir().unwrap();
-    let path = marker.path().join("made");
+    let mut bench = Bench::new("").await;
+    let path = bench.root.path().join("seen").join("made");
     let configuration = format!(
         "resource \"terraform_data\" \"it\" {{\n  provisioner \"local-exec\" {{\n    command = \"touch {}\"\n  }}\n}}",
         path.display()
     );
-    let mut bench = Bench::new(&configuration).await;
+    bench.write("main.tf", &configuration);
     let workspace = bench.workspace();
     let plan = bench.plan(&workspace, Mode::Normal).await.ok().unwrap();
     let journal = Notes { refuse: true, ..Notes::default() };
@@ -357,9 +357,37 @@ async fn an_object_is_adopted_by_its_id() {
 #[tokio::test]
 async fn something_else_than_the_cli_is_named_as_such() {
     let root = tempfile::tempdir().unwrap();
-    let settings = |binary: &str| CliSettings { binary: binary.into(), mirror: None, cache: root.path().join("cache") };
+    let settings = |binary: &str| CliSettings {
+        binary: binary.into(),
+        mirror: None,
+        cache: root.path().join("cache"),
+        confinement: Confine::Auto,
+        may_read: Vec::new(),
+        may_write: Vec::new(),
+    };
     let Err(error) = Cli::detect(settings("/bin/echo")).await else { panic!("echo is not OpenTofu") };
     assert!(error.to_string().contains("does not look like OpenTofu"), "{error}");
     let Err(error) = Cli::detect(settings("/nowhere/tofu")).await else { panic!("there is none") };
     assert!(error.to_string().contains("/nowhere/tofu"), "{error}");
+}
+
+/// A module that looks around: the server's key and database lie beside its own folder.
+#[tokio::test]
+async fn a_run_sees_only_its_own_folder() {
+    let mut bench = Bench::new("").await;
+    let hidden = bench.root.path().join("master.key");
+    std::fs::write(&hidden, "the key of everything").unwrap();
+    let configuration = format!(
+        "output \"read\" {{ value = try(file({0:?}), \"denied\") }}\n\
+         resource \"terraform_data\" \"it\" {{\n  provisioner \"local-exec\" {{\n    \
+         command = \"cat {1} || cat /etc/shadow || ls {2} || exit 7\"\n  }}\n}}",
+        hidden.display().to_string(),
+        hidden.display(),
+        bench.root.path().display(),
+    );
+    bench.write("main.tf", &configuration);
+    let (_, applied, _) = bench.run(Mode::Normal).await;
+    assert_eq!(output(&applied, "read"), "denied");
+    let errors: Vec<_> = applied.diagnostics.iter().filter(|d| d.is_error()).map(|d| &d.detail).collect();
+    assert!(errors.iter().any(|detail| detail.contains("exit status 7")), "{errors:?}");
 }

@@ -77,7 +77,7 @@ async fn what_the_gate_lets_through_is_journalled_and_applied() {
 }
 
 fn leaves_a_mark(bench: &Bench) -> std::path::PathBuf {
-    let mark = bench.root.path().join("template").join("made");
+    let mark = bench.root.path().join("seen").join("made");
     let configuration = format!(
         "resource \"terraform_data\" \"it\" {{\n  provisioner \"local-exec\" {{\n    command = \"touch {}\"\n  }}\n}}",
         mark.display()
