@@ -67,6 +67,12 @@ pub struct Options {
     lease: u64,
 }
 
+impl Options {
+    fn policy(&self) -> Policy {
+        Policy::allowing(self.allow.iter().copied())
+    }
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Confinement {
     /// They see what the server sees
@@ -146,7 +152,7 @@ async fn start_worker(options: &Options, data: &Path, store: &Store) -> Result<W
     let mut settings = Settings::new(data.join("worker"));
     settings.concurrency = options.workers;
     settings.keep_plans = options.keep_plans;
-    settings.policy = Policy::allowing(options.allow.iter().copied());
+    settings.policy = options.policy();
     let worker = Worker::start(store.clone(), engines, settings).await;
     worker.map_err(|e| Failure::broken(format!("the worker cannot start: {e}"), "Is another server using this folder?"))
 }
@@ -204,7 +210,7 @@ async fn open_store(options: &Options, data: &Path) -> Result<Store, Failure> {
         None => Location::Sqlite(data.to_owned()),
     };
     let mut store_options = landform_store::Options::new(location, master_key.map_err(|e| broken(e.to_string()))?);
-    store_options.reader = Arc::new(LanguageReader);
+    store_options.reader = Arc::new(LanguageReader { policy: options.policy() });
     store_options.lease = Duration::from_secs(options.lease);
     let opened = Store::open(store_options).await.map_err(|e| broken(e.to_string()))?;
     if let Some(token) = opened.admin_token {

@@ -4,20 +4,29 @@ use landform_cty::{Type, Value};
 use landform_domain::declared::{Declared, DeclaredVariable};
 use landform_domain::template::Files;
 use landform_domain::{Code, Inputs, Problem};
+use landform_engine::policy::Policy;
 use landform_lang::{Diagnostics, Variable};
 use landform_store::TemplateReader;
 
+use crate::attempt::denied;
 use crate::folders::unpack;
 
 const LONGEST_MESSAGE: usize = 2000;
 const MOST_UNSUPPORTED: usize = 100;
 
 /// Reads templates with the language of the native engine. What that does not know is left to the CLI, and said.
-#[derive(Debug)]
-pub struct LanguageReader;
+#[derive(Debug, Default)]
+pub struct LanguageReader {
+    /// What a template may do besides describing objects; it is refused otherwise.
+    pub policy: Policy,
+}
 
 impl TemplateReader for LanguageReader {
     fn read(&self, files: &Files) -> Result<Declared, Problem> {
+        let violations = self.policy.violations(files.iter());
+        if !violations.is_empty() {
+            return Err(denied(&violations));
+        }
         let folder = tempfile::tempdir().and_then(|folder| unpack(files, folder.path(), |_| Ok(())).map(|()| folder));
         let folder =
             folder.map_err(|e| Problem::new(Code::Internal, format!("no folder to read the template in: {e}")))?;
@@ -87,7 +96,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Declared, Problem> {
-        LanguageReader.read(&Files::new([("main.tf".to_owned(), text.as_bytes().to_vec())]).unwrap())
+        LanguageReader::default().read(&Files::new([("main.tf".to_owned(), text.as_bytes().to_vec())]).unwrap())
     }
 
     fn check(declared: &Declared, inputs: serde_json::Value) -> Result<(), Problem> {
@@ -97,7 +106,7 @@ mod tests {
             let sensitive = sensitive(&name);
             (name, Input { value, sensitive })
         });
-        LanguageReader.check(declared, &Inputs::new(inputs.collect()).unwrap())
+        LanguageReader::default().check(declared, &Inputs::new(inputs.collect()).unwrap())
     }
 
     #[test]

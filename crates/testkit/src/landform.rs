@@ -79,6 +79,11 @@ impl Landform {
         }
     }
 
+    /// Where it listens.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
     pub fn pid(&self) -> u32 {
         self.process.id()
     }

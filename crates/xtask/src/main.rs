@@ -46,6 +46,14 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Several Landforms on one PostgreSQL under load, while one of them, a provider, an OpenTofu or the database is
+    /// killed several times a second; at the end what exists is compared with all states.
+    Chaos {
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        #[arg(long, default_value_t = 1000)]
+        kills: u32,
+    },
     /// Measures runs per minute: terraform-exec, our `cli` engine, our `native` engine, in one run.
     Bench {
         /// How long each of them is measured.
@@ -62,6 +70,7 @@ fn main() -> Result<()> {
         Task::Arrows => arrows::check(),
         Task::Licences => licences::check(),
         Task::Kills { applies, seed } => test::kills(applies, seed),
+        Task::Chaos { seed, kills } => test::chaos(seed, kills),
         Task::Oracle { release, args } => test::oracle(release, &args),
         Task::Bench { seconds } => test::bench(seconds),
     }

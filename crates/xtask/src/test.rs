@@ -10,6 +10,9 @@ use crate::{arrows, licences, parts, shell};
 /// In the test command each pair of store and engine gets this many applies: 200 kills in all.
 const KILLS_PER_PAIR: u32 = 50;
 
+/// The short form of chaos: about half a minute.
+const SHORT_CHAOS: u32 = 100;
+
 pub fn all() -> Result<()> {
     let begin = Instant::now();
     shell::step("format", shell::cargo().args(["fmt", "--all", "--check"]))?;
@@ -23,6 +26,7 @@ pub fn all() -> Result<()> {
     shell::step("binaries for tests", shell::cargo().args(["build", "--workspace", "--bins", "--locked", "--quiet"]))?;
     shell::step("tests", shell::cargo().args(["test", "--workspace", "--locked", "--quiet", "--no-fail-fast"]))?;
     kills(KILLS_PER_PAIR, 1)?;
+    chaos(1, SHORT_CHAOS)?;
     shell::step("the demo of the README", release("landform").arg("demo"))?;
     eprintln!("\nAll checks passed in {:.0?}.", begin.elapsed());
     eprintln!("NOT TESTED:");
@@ -47,6 +51,11 @@ pub fn oracle(release: bool, args: &[String]) -> Result<()> {
     shell::step("binaries of both engines' judge", shell::cargo().args(build).arg(profile))?;
     let folder = shell::root().join("target").join(if release { "release" } else { "debug" });
     shell::step("oracle", Command::new(folder.join("landform-oracle")).args(args))
+}
+
+pub fn chaos(seed: u64, kills: u32) -> Result<()> {
+    build_release()?;
+    shell::step("chaos", release("landform-chaos").args(["--seed", &seed.to_string(), "--kills", &kills.to_string()]))
 }
 
 pub fn bench(seconds: u64) -> Result<()> {

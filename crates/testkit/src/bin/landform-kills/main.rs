@@ -4,14 +4,13 @@
 //! looked up by name, so a create that is repeated shows as a second object and one that is forgotten as an orphan.
 //! From outside only: no failpoints, plain HTTP, a release binary, commits flushed to disk.
 
-mod judge;
 mod walk;
 
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
 use clap::Parser;
-use landform_testkit::{landform::Setup, parts, postgres};
+use landform_testkit::{judge, landform::Setup, parts, postgres};
 
 #[derive(Parser)]
 struct Options {
@@ -55,7 +54,8 @@ async fn main() -> Result<()> {
                 providers,
                 tofu: Some(parts::tofu()),
                 workers: 4,
-                more: Vec::new(),
+                // The provider writes its ledger beside the data folder.
+                more: vec!["--cli-may-write".to_owned(), folder.path().display().to_string()],
             };
             println!("{store}, {engine}: {} applies, seed {}", options.applies, options.seed);
             let result = walk::run(&setup, engine, options.applies, options.seed).await;

@@ -6,13 +6,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use landform_testkit::judge;
 use landform_testkit::landform::{Landform, Setup, answer};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use reqwest::Method;
 use serde_json::{Value, json};
-
-use crate::judge;
 
 const TEMPLATE: &str = include_str!("template.tf");
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -195,12 +194,12 @@ impl Walk<'_> {
 
     async fn recover(&mut self, run: &str, now: &Value) -> Result<()> {
         let deployment = now["deployment"].as_str().context("a run names its deployment")?;
-        let state = judge::objects_in_state(self.landform()?, deployment).await?;
+        let state = self.objects_in_state(deployment).await?;
         let existing = judge::ids_by_name(&self.ledger)?;
         let mut answers = serde_json::Map::new();
         for doubt in now["doubts"].as_array().context("doubts")? {
             let address = doubt["address"].as_str().context("a doubt names an address")?;
-            let name = name_of(deployment, address)?;
+            let name = judge::name_of(deployment, address)?;
             let unknown: Vec<&String> =
                 existing.get(&name).into_iter().flatten().filter(|id| state.get(&name) != Some(id)).collect();
             let answer = match unknown.as_slice() {
@@ -222,12 +221,18 @@ impl Walk<'_> {
         Ok(())
     }
 
+    async fn objects_in_state(&self, deployment: &str) -> Result<BTreeMap<String, String>> {
+        let path = format!("/v1/tenants/kills/deployments/{deployment}/state");
+        let response = self.landform()?.request(Method::GET, &path).send().await?;
+        judge::objects_of(deployment, &serde_json::from_str(&response.text().await?)?)
+    }
+
     /// The change is done: the ledger must have exactly what the state has.
     async fn accept(&mut self, change: Change) -> Result<()> {
         let state = match change.wanted {
             Some(inputs) => {
                 self.deployments.insert(change.deployment.clone(), inputs);
-                judge::objects_in_state(self.landform()?, &change.deployment).await?
+                self.objects_in_state(&change.deployment).await?
             }
             None => {
                 self.deployments.remove(&change.deployment);
@@ -261,7 +266,7 @@ impl Walk<'_> {
             let ended = self.settled(&run).await?;
             ensure!(ended["status"] == "succeeded", "the next run of {deployment}: {ended}");
             self.accept(change).await?;
-            known.extend(judge::objects_in_state(self.landform()?, &deployment).await?.into_values());
+            known.extend(self.objects_in_state(&deployment).await?.into_values());
         }
         let existing: BTreeSet<String> = judge::ids_by_name(&self.ledger)?.into_values().flatten().collect();
         ensure!(existing == known, "the ledger has {existing:?}, all states together have {known:?}");
@@ -271,15 +276,6 @@ impl Walk<'_> {
         ensure!(left.is_empty(), "children are left behind: {left:?}");
         Ok(())
     }
-}
-
-/// The name that the template gives to the object at this address.
-fn name_of(deployment: &str, address: &str) -> Result<String> {
-    if address == "ledger_object.first" {
-        return Ok(format!("{deployment}-first"));
-    }
-    let index = address.strip_prefix("ledger_object.more[").and_then(|rest| rest.strip_suffix(']'));
-    Ok(format!("{deployment}-{}", index.with_context(|| format!("an unknown address: {address}"))?))
 }
 
 fn run_of(answer: &Value) -> Result<String> {

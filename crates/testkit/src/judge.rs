@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use landform_testkit::landform::Landform;
-use landform_testkit::{ledger, parts};
 use serde_json::Value;
+
+use crate::{ledger, parts};
 
 /// Puts the ledger provider where a filesystem mirror has it.
 pub fn install_ledger_provider(binary: &Path, mirror: &Path) -> Result<()> {
@@ -27,17 +27,13 @@ pub fn ids_by_name(ledger: &Path) -> Result<BTreeMap<String, BTreeSet<String>>> 
     Ok(names)
 }
 
-/// Every object of a deployment's state: its name and id.
-pub async fn objects_in_state(landform: &Landform, deployment: &str) -> Result<BTreeMap<String, String>> {
-    let path = format!("/v1/tenants/kills/deployments/{deployment}/state");
-    let response = landform.request(reqwest::Method::GET, &path).send().await?;
-    let status = response.status();
-    let state: Value = serde_json::from_str(&response.text().await?)?;
-    // A first apply that was killed early has left no state; a deployment that vanished is something else.
+/// Every object of a deployment's state as the API gives it: its name and id. A first apply that was killed early has
+/// left no state; a deployment that vanished is something else.
+pub fn objects_of(deployment: &str, state: &Value) -> Result<BTreeMap<String, String>> {
     if state["code"] == "state_unknown" {
         return Ok(BTreeMap::new());
     }
-    ensure!(status.is_success(), "GET {path}: {status}: {state}");
+    ensure!(state["version"] == 4, "the state of {deployment}: {state}");
     let mut objects = BTreeMap::new();
     for resource in state["resources"].as_array().into_iter().flatten() {
         for instance in resource["instances"].as_array().into_iter().flatten() {
@@ -49,6 +45,15 @@ pub async fn objects_in_state(landform: &Landform, deployment: &str) -> Result<B
         }
     }
     Ok(objects)
+}
+
+/// The name that the template of the kill tests gives to the object at this address.
+pub fn name_of(deployment: &str, address: &str) -> Result<String> {
+    if address == "ledger_object.first" {
+        return Ok(format!("{deployment}-first"));
+    }
+    let index = address.strip_prefix("ledger_object.more[").and_then(|rest| rest.strip_suffix(']'));
+    Ok(format!("{deployment}-{}", index.with_context(|| format!("an unknown address: {address}"))?))
 }
 
 /// The ledger and the state agree about this deployment: the same objects, each exactly once.
