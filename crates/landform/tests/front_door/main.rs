@@ -42,7 +42,8 @@ impl Door {
             providers: parts::mirror(),
             tofu: Some(tofu),
             workers: 2,
-            more: Vec::new(),
+            // Some templates here need something that fails, or takes its time.
+            more: ["--allow", "local-exec"].map(str::to_owned).to_vec(),
         };
         let landform = Landform::start(&setup).await.unwrap();
         Door { landform, setup, data, _postgres: postgres }
