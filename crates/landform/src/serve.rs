@@ -47,6 +47,9 @@ pub struct Options {
     /// The `tofu` binary for the CLI engine [default: the one in PATH]
     #[arg(long, env = "LANDFORM_TOFU", value_name = "FILE")]
     tofu: Option<PathBuf>,
+    /// An environment variable that connections may set for providers; may be given several times
+    #[arg(long, value_name = "NAME")]
+    allow_environment: Vec<String>,
     /// Runs that are carried out at the same time
     #[arg(long, default_value_t = 4, value_name = "N")]
     workers: usize,
@@ -157,6 +160,7 @@ async fn start_worker(options: &Options, data: &Path, store: &Store) -> Result<W
     settings.concurrency = options.workers;
     settings.keep_plans = options.keep_plans;
     settings.policy = options.policy();
+    settings.connection_environment = options.allow_environment.iter().cloned().collect();
     let worker = Worker::start(store.clone(), engines, settings).await;
     worker.map_err(|e| Failure::broken(format!("the worker cannot start: {e}"), "Is another server using this folder?"))
 }

@@ -2,8 +2,10 @@
 
 mod access;
 mod commands;
+mod connections;
 mod refusals;
 mod rest;
+mod state;
 
 use std::path::PathBuf;
 
