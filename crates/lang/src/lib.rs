@@ -17,6 +17,7 @@ mod module;
 mod reference;
 mod scope;
 mod source;
+mod tree;
 mod types;
 mod variables;
 
@@ -27,9 +28,13 @@ pub use diagnostics::{Cause, Diagnostic, Diagnostics, SourceRange};
 pub use eval::evaluate;
 pub use load::load;
 pub use module::{
-    Ignored, Local, Module, Output, ProviderConfig, RequiredProvider, Resource, Unsupported, Validation, Variable,
+    Check, IgnoreChanges, Ignored, Import, Lifecycle, Local, Module, ModuleCall, Moved, Output, ProviderConfig,
+    Removed, Repetition, RequiredProvider, Resource, Trigger, Unsupported, Validation, Variable,
 };
 pub use reference::{PathKind, Reference, body_references, references};
 pub use scope::{NoReferences, Scope};
 pub use source::{Body, Expr};
-pub use variables::{InputSource, Inputs, VariableFlag, check_validations, collect_inputs, variable_value};
+pub use tree::Tree;
+pub use variables::{
+    InputSource, Inputs, VariableFlag, check_validations, collect_inputs, module_variable_value, variable_value,
+};

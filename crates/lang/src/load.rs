@@ -1,9 +1,11 @@
 //! Reading a folder. What is outside of the subset is noted with its place; what is wrong is an error.
 
 mod blocks;
+mod calls;
 mod check;
+mod resources;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use crate::source::Source;
@@ -15,7 +17,12 @@ const MAX_FILES: usize = 1000;
 /// Loads the `.tf` files of one folder. An error means that the configuration is wrong; what is only outside of the
 /// subset is in [`Module::unsupported`], and then errors are left to the engine that does know all of the language.
 pub fn load(folder: &Path) -> Result<Module, Diagnostics> {
-    let mut loader = Loader::new(folder);
+    load_as(folder, "")
+}
+
+/// The same for a folder whose files are called by `prefix` and their name: a module's inside of another.
+pub(crate) fn load_as(folder: &Path, prefix: &str) -> Result<Module, Diagnostics> {
+    let mut loader = Loader::new(folder, prefix);
     for name in file_names(folder)? {
         loader.read_file(folder, &name)?;
     }
@@ -48,28 +55,37 @@ fn file_names(folder: &Path) -> Result<Vec<String>, Diagnostics> {
 
 struct Loader {
     module: Module,
+    prefix: String,
+    /// The resources seen so far: whether a data source, type and name.
+    declared: HashSet<(bool, String, String)>,
     found: Vec<Diagnostic>,
 }
 
 impl Loader {
-    fn new(folder: &Path) -> Loader {
+    fn new(folder: &Path, prefix: &str) -> Loader {
         let module = Module {
             folder: folder.to_path_buf(),
             variables: BTreeMap::new(),
             locals: BTreeMap::new(),
             outputs: BTreeMap::new(),
             resources: Vec::new(),
+            calls: BTreeMap::new(),
+            moved: Vec::new(),
+            removed: Vec::new(),
+            imports: Vec::new(),
+            checks: BTreeMap::new(),
             providers: Vec::new(),
             required_providers: BTreeMap::new(),
             required_versions: Vec::new(),
             ignored: Vec::new(),
             unsupported: Vec::new(),
         };
-        Loader { module, found: Vec::new() }
+        Loader { module, prefix: prefix.to_owned(), declared: HashSet::new(), found: Vec::new() }
     }
 
     fn read_file(&mut self, folder: &Path, name: &str) -> Result<(), Diagnostics> {
-        let start = SourceRange { file: name.to_owned(), line: 1, column: 1 };
+        let shown = format!("{}{name}", self.prefix);
+        let start = SourceRange { file: shown.clone(), line: 1, column: 1 };
         let stem = name.strip_suffix(".tf");
         match stem {
             None => return self.skip_file(name, start),
@@ -79,7 +95,7 @@ impl Loader {
         let text = std::fs::read_to_string(folder.join(name)).map_err(|error| {
             Diagnostic::new("Failed to read file", format!("The file {name} cannot be read: {error}.")).at(start)
         })?;
-        match Source::new(name, text).parse_body() {
+        match Source::new(shown, text).parse_body() {
             Ok(body) => self.read_body(&body),
             Err(diagnostics) => self.report(diagnostics),
         }

@@ -13,8 +13,13 @@ pub struct Module {
     pub variables: BTreeMap<String, Variable>,
     pub locals: BTreeMap<String, Local>,
     pub outputs: BTreeMap<String, Output>,
-    /// In the order of address.
+    /// Managed ones and data sources, in the order of address.
     pub resources: Vec<Resource>,
+    pub calls: BTreeMap<String, ModuleCall>,
+    pub moved: Vec<Moved>,
+    pub removed: Vec<Removed>,
+    pub imports: Vec<Import>,
+    pub checks: BTreeMap<String, Check>,
     pub providers: Vec<ProviderConfig>,
     pub required_providers: BTreeMap<String, RequiredProvider>,
     /// Constraints on the version of the tool itself.
@@ -43,6 +48,7 @@ pub struct Variable {
     pub range: SourceRange,
 }
 
+/// A condition that must hold, and what to say where it does not: of a variable, a resource, an output or a check.
 #[derive(Clone, Debug)]
 pub struct Validation {
     pub condition: Expr,
@@ -65,14 +71,37 @@ pub struct Output {
     pub sensitive: bool,
     pub ephemeral: bool,
     pub depends_on: Vec<Reference>,
+    pub preconditions: Vec<Validation>,
     pub range: SourceRange,
 }
 
+/// How often a resource or a module is there.
+#[derive(Clone, Debug, Default)]
+pub enum Repetition {
+    #[default]
+    Once,
+    Count(Expr),
+    ForEach(Expr),
+}
+
+impl Repetition {
+    pub fn expr(&self) -> Option<&Expr> {
+        match self {
+            Repetition::Once => None,
+            Repetition::Count(expr) | Repetition::ForEach(expr) => Some(expr),
+        }
+    }
+}
+
+/// A `resource` or a `data` block.
 #[derive(Clone, Debug)]
 pub struct Resource {
+    /// A data source: read, never changed.
+    pub data: bool,
     pub resource_type: String,
     pub name: String,
-    pub count: Option<Expr>,
+    pub repetition: Repetition,
+    pub lifecycle: Lifecycle,
     /// The provider that the block names, if it names one: its local name and alias.
     pub provider: Option<(String, Option<String>)>,
     pub depends_on: Vec<Reference>,
@@ -82,8 +111,10 @@ pub struct Resource {
 }
 
 impl Resource {
+    /// `TYPE.NAME`, or `data.TYPE.NAME`.
     pub fn address(&self) -> String {
-        format!("{}.{}", self.resource_type, self.name)
+        let prefix = if self.data { "data." } else { "" };
+        format!("{prefix}{}.{}", self.resource_type, self.name)
     }
 
     /// The local name of the provider in charge: the one named, or the first word of the resource's type.
@@ -93,6 +124,83 @@ impl Resource {
             None => self.resource_type.split('_').next().unwrap_or(&self.resource_type),
         }
     }
+}
+
+/// What a `lifecycle` block says.
+#[derive(Clone, Debug, Default)]
+pub struct Lifecycle {
+    pub create_before_destroy: Option<bool>,
+    pub prevent_destroy: bool,
+    pub ignore_changes: IgnoreChanges,
+    pub replace_triggered_by: Vec<Trigger>,
+    pub preconditions: Vec<Validation>,
+    pub postconditions: Vec<Validation>,
+}
+
+/// What a `replace_triggered_by` looks at: a resource, one of its instances, or a part of it.
+#[derive(Clone, Debug)]
+pub struct Trigger {
+    pub reference: Reference,
+    pub key: Option<Expr>,
+    pub path: landform_cty::Path,
+    /// The whole of it, as it is written.
+    pub expr: Expr,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum IgnoreChanges {
+    #[default]
+    None,
+    All,
+    Paths(Vec<landform_cty::Path>),
+}
+
+/// A `module` block.
+#[derive(Clone, Debug)]
+pub struct ModuleCall {
+    pub name: String,
+    pub source: String,
+    pub repetition: Repetition,
+    pub depends_on: Vec<Reference>,
+    /// The module's own name and alias for a provider, and what the caller means by it.
+    pub providers: BTreeMap<(String, Option<String>), (String, Option<String>)>,
+    pub inputs: BTreeMap<String, Expr>,
+    pub range: SourceRange,
+}
+
+/// A `moved` block. Addresses are written as in the configuration, relative to the module.
+#[derive(Clone, Debug)]
+pub struct Moved {
+    pub from: String,
+    pub to: String,
+    pub range: SourceRange,
+}
+
+/// A `removed` block.
+#[derive(Clone, Debug)]
+pub struct Removed {
+    pub from: String,
+    /// Whether the object goes too, or is only forgotten.
+    pub destroy: bool,
+    pub range: SourceRange,
+}
+
+/// An `import` block.
+#[derive(Clone, Debug)]
+pub struct Import {
+    /// An address, in parts (`module.NAME`, `TYPE.NAME`), each with the expression for its key.
+    pub to: Vec<(String, Option<Expr>)>,
+    pub id: Expr,
+    pub for_each: Option<Expr>,
+    pub range: SourceRange,
+}
+
+/// A `check` block.
+#[derive(Clone, Debug)]
+pub struct Check {
+    pub name: String,
+    pub assertions: Vec<Validation>,
+    pub range: SourceRange,
 }
 
 /// A `provider` block.

@@ -16,8 +16,18 @@ pub enum Reference {
     Local(String),
     /// `TYPE.NAME`: the whole resource; with `count` it is a tuple of its instances.
     Resource { resource_type: String, name: String },
+    /// `data.TYPE.NAME`
+    Data { resource_type: String, name: String },
+    /// `module.NAME`, and the output that follows if one is named.
+    Module { name: String, output: Option<String> },
     /// `count.index`
     CountIndex,
+    /// `each.key`
+    EachKey,
+    /// `each.value`
+    EachValue,
+    /// `self`: the object that a condition is about.
+    SelfObject,
     /// `path.module`, `path.root` or `path.cwd`
     Path(PathKind),
     /// `terraform.workspace`
@@ -37,7 +47,12 @@ impl fmt::Display for Reference {
             Reference::Variable(name) => write!(f, "var.{name}"),
             Reference::Local(name) => write!(f, "local.{name}"),
             Reference::Resource { resource_type, name } => write!(f, "{resource_type}.{name}"),
+            Reference::Data { resource_type, name } => write!(f, "data.{resource_type}.{name}"),
+            Reference::Module { name, .. } => write!(f, "module.{name}"),
             Reference::CountIndex => f.write_str("count.index"),
+            Reference::EachKey => f.write_str("each.key"),
+            Reference::EachValue => f.write_str("each.value"),
+            Reference::SelfObject => f.write_str("self"),
             Reference::Path(PathKind::Module) => f.write_str("path.module"),
             Reference::Path(PathKind::Root) => f.write_str("path.root"),
             Reference::Path(PathKind::Cwd) => f.write_str("path.cwd"),
@@ -63,20 +78,44 @@ impl Reference {
             ("var", Some(name)) => Reference::Variable(name.to_owned()),
             ("local", Some(name)) => Reference::Local(name.to_owned()),
             ("count", Some("index")) => Reference::CountIndex,
+            ("each", Some("key")) => Reference::EachKey,
+            ("each", Some("value")) => Reference::EachValue,
+            ("self", _) => return Ok((Reference::SelfObject, 0)),
+            ("data", Some(resource_type)) => match operators.next() {
+                Some(TraversalOperator::GetAttr(name)) => {
+                    let (resource_type, name) = (resource_type.to_owned(), name.as_str().to_owned());
+                    return Ok((Reference::Data { resource_type, name }, 2));
+                }
+                _ => {
+                    return invalid(
+                        "The \"data\" object must be followed by two attribute names: the data source type and the \
+                         resource name.",
+                    );
+                }
+            },
+            ("module", Some(name)) => {
+                let output = match (operators.next(), operators.next()) {
+                    (Some(TraversalOperator::GetAttr(output)), _) => Some(output),
+                    (Some(TraversalOperator::Index(_)), Some(TraversalOperator::GetAttr(output))) => Some(output),
+                    _ => None,
+                };
+                let output = output.map(|output| output.as_str().to_owned());
+                Reference::Module { name: name.to_owned(), output }
+            }
             ("path", Some("module")) => Reference::Path(PathKind::Module),
             ("path", Some("root")) => Reference::Path(PathKind::Root),
             ("path", Some("cwd")) => Reference::Path(PathKind::Cwd),
             ("terraform" | "tofu", Some("workspace")) => Reference::Workspace,
-            ("var" | "local" | "count" | "path" | "terraform" | "tofu", None) => {
+            ("var" | "local" | "count" | "each" | "path" | "terraform" | "tofu" | "data" | "module", None) => {
                 return invalid(&format!(
                     "The {root:?} object cannot be accessed directly. Instead, access one of its attributes."
                 ));
             }
             ("count" | "path" | "terraform" | "tofu", Some(name))
-            | ("each" | "self" | "data" | "module" | "ephemeral" | "template" | "lazy" | "arg", Some(name)) => {
+            | ("each" | "ephemeral" | "template" | "lazy" | "arg", Some(name)) => {
                 return Err(Diagnostic::unsupported(format!("reference to {root}.{name}")));
             }
-            ("each" | "self" | "data" | "module" | "ephemeral", None) => {
+            ("ephemeral", None) => {
                 return Err(Diagnostic::unsupported(format!("reference to {root}")));
             }
             // resource.TYPE.NAME is the long form of TYPE.NAME.

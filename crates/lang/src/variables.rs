@@ -124,8 +124,13 @@ fn read_file(path: &Path, name: &str) -> Result<Inputs, Diagnostics> {
 
 /// The value of a variable: what was given, or its default; of its type, and marked as its block says.
 pub fn variable_value(variable: &Variable, given: Option<&InputSource>) -> Result<Value, Diagnostics> {
-    let name = &variable.name;
     let given = given.map(|source| read_source(variable, source)).transpose()?;
+    module_variable_value(variable, given)
+}
+
+/// The same for a value that is one already: what a module's caller gives.
+pub fn module_variable_value(variable: &Variable, given: Option<Value>) -> Result<Value, Diagnostics> {
+    let name = &variable.name;
     // A null stands for the default only where null is no value of its own.
     let given = given.filter(|value| variable.nullable || !value.is_null());
     let Some(value) = given.or_else(|| variable.default.clone()) else {

@@ -31,7 +31,7 @@ impl Scope for Console<'_> {
             }
             Reference::Path(_) => Ok(Value::from(".")),
             Reference::Workspace => Ok(Value::from("default")),
-            Reference::CountIndex => Err(Diagnostic::new("Reference to \"count\"", "not counted")),
+            other => Err(Diagnostic::new("Invalid reference", format!("{other} means nothing here."))),
         }
     }
 }

@@ -22,7 +22,8 @@ impl Evaluator<'_> {
         let (reference, used) = Reference::read(root, operators.iter().map(|operator| operator.value()))
             .map_err(|diagnostic| diagnostic.at(range.clone()))?;
         let operators = &operators[used..];
-        if let (Reference::Resource { .. }, Some((first, following))) = (&reference, operators.split_first())
+        if let (Reference::Resource { .. } | Reference::Module { .. }, Some((first, following))) =
+            (&reference, operators.split_first())
             && let TraversalOperator::Index(key) = first.value()
         {
             let key = self.eval(key)?;

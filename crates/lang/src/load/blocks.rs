@@ -7,7 +7,7 @@ use crate::defaults::Defaults;
 use crate::types::parse_type;
 use crate::{
     Body, Budget, Diagnostic, Expr, Ignored, Local, NoReferences, Output, ProviderConfig, Reference, RequiredProvider,
-    Resource, SourceRange, Validation, Variable, evaluate,
+    SourceRange, Validation, Variable, evaluate,
 };
 
 impl Loader {
@@ -29,16 +29,22 @@ impl Loader {
             ("variable", [name]) => self.read_variable(name, &inner, range),
             ("locals", []) => self.read_locals(&inner),
             ("output", [name]) => self.read_output(name, &inner, range),
-            ("resource", [resource_type, name]) => self.read_resource(resource_type, name, inner, range),
+            ("resource", [resource_type, name]) => self.read_resource(false, [resource_type, name], inner, range),
+            ("data", [resource_type, name]) => self.read_resource(true, [resource_type, name], inner, range),
+            ("module", [name]) => self.read_call(name, inner, range),
+            ("moved", []) => self.read_moved(&inner, range),
+            ("removed", []) => self.read_removed(&inner, range),
+            ("import", []) => self.read_import(&inner, range),
+            ("check", [name]) => self.read_check(name, &inner, range),
             ("provider", [name]) => self.read_provider(name, inner, range),
-            (
-                "data" | "module" | "moved" | "import" | "removed" | "check" | "ephemeral" | "language"
-                | "required_providers",
-                _,
-            ) => {
+            ("ephemeral" | "language" | "required_providers", _) => {
                 self.unsupported(format!("{} block", block.ident.as_str()), range);
             }
-            (kind @ ("terraform" | "variable" | "locals" | "output" | "resource" | "provider"), labels) => {
+            (
+                kind @ ("terraform" | "variable" | "locals" | "output" | "resource" | "provider" | "data" | "module"
+                | "moved" | "removed" | "import" | "check"),
+                labels,
+            ) => {
                 let detail = format!("A {kind:?} block does not have {} label(s).", labels.len());
                 self.found.push(Diagnostic::new("Wrong number of block labels", detail).at(range));
             }
@@ -49,12 +55,12 @@ impl Loader {
         }
     }
 
-    fn unexpected_attribute(&mut self, body: &Body, attribute: &Attribute) {
+    pub(super) fn unexpected_attribute(&mut self, body: &Body, attribute: &Attribute) {
         let detail = format!("An argument named {:?} is not expected here.", attribute.key.as_str());
         self.found.push(Diagnostic::new("Unsupported argument", detail).at(body.place(attribute)));
     }
 
-    fn unexpected_block(&mut self, body: &Body, block: &Block) {
+    pub(super) fn unexpected_block(&mut self, body: &Body, block: &Block) {
         let detail = format!("Blocks of type {:?} are not expected here.", block.ident.as_str());
         self.found.push(Diagnostic::new("Unsupported block type", detail).at(body.place(&block.ident)));
     }
@@ -189,7 +195,7 @@ impl Loader {
         }
     }
 
-    fn read_validation(&mut self, body: &Body, block: &Block) -> Option<Validation> {
+    pub(super) fn read_validation(&mut self, body: &Body, block: &Block) -> Option<Validation> {
         let range = body.place(&block.ident);
         for structure in &block.body {
             match structure {
@@ -228,6 +234,7 @@ impl Loader {
     fn read_output(&mut self, name: &str, body: &Body, range: SourceRange) {
         let mut value = None;
         let (mut description, mut sensitive, mut ephemeral, mut depends_on) = (String::new(), false, false, Vec::new());
+        let mut preconditions = Vec::new();
         for structure in &body.node {
             match structure {
                 Structure::Attribute(attribute) => {
@@ -243,56 +250,30 @@ impl Loader {
                     }
                 }
                 Structure::Block(block) if block.ident.as_str() == "precondition" => {
-                    self.unsupported("precondition block", body.place(&block.ident));
+                    preconditions.extend(self.read_validation(body, block));
                 }
                 Structure::Block(block) => self.unexpected_block(body, block),
             }
         }
         let Some(value) = value else { return self.missing("value", range) };
         let name = name.to_owned();
-        let output =
-            Output { name: name.clone(), value, description, sensitive, ephemeral, depends_on, range: range.clone() };
+        let output = Output {
+            name: name.clone(),
+            value,
+            description,
+            sensitive,
+            ephemeral,
+            depends_on,
+            preconditions,
+            range: range.clone(),
+        };
         if self.module.outputs.insert(name.clone(), output).is_some() {
             self.duplicate("output", &name, range);
         }
     }
 
-    fn read_resource(&mut self, resource_type: &str, name: &str, mut body: Body, range: SourceRange) {
-        let mut take = |key: &str| {
-            body.node.remove_attribute(key).map(|attribute| Expr { node: attribute.value, source: body.source.clone() })
-        };
-        let (count, for_each) = (take("count"), take("for_each"));
-        let (provider, depends_on) = (take("provider"), take("depends_on"));
-        if let Some(for_each) = for_each {
-            self.unsupported("for_each", for_each.range());
-        }
-        for construct in ["lifecycle", "provisioner", "connection", "dynamic", "_"] {
-            for block in body.node.get_blocks(construct) {
-                let range = body.place(&block.ident);
-                self.module.unsupported.push(crate::Unsupported { construct: format!("{construct} block"), range });
-            }
-        }
-        self.check_nested_blocks(&body);
-        let provider = provider.and_then(|provider| self.read_provider_reference(&provider));
-        let depends_on = depends_on.map(|given| self.read_depends_on(&given)).unwrap_or_default();
-        let resource = Resource {
-            resource_type: resource_type.to_owned(),
-            name: name.to_owned(),
-            count,
-            provider,
-            depends_on,
-            body,
-            range: range.clone(),
-        };
-        let address = resource.address();
-        if self.module.resources.iter().any(|other| other.address() == address) {
-            self.duplicate("resource", &address, range);
-        }
-        self.module.resources.push(resource);
-    }
-
     /// `dynamic` may stand at any depth.
-    fn check_nested_blocks(&mut self, body: &Body) {
+    pub(super) fn check_nested_blocks(&mut self, body: &Body) {
         for block in body.node.blocks() {
             for inner in block.body.get_blocks("dynamic") {
                 self.unsupported("dynamic block", body.place(&inner.ident));
@@ -322,7 +303,7 @@ impl Loader {
     }
 
     /// `provider = NAME` or `provider = NAME.ALIAS`
-    fn read_provider_reference(&mut self, expr: &Expr) -> Option<(String, Option<String>)> {
+    pub(super) fn read_provider_reference(&mut self, expr: &Expr) -> Option<(String, Option<String>)> {
         match &expr.node {
             Expression::Variable(name) => return Some((name.as_str().to_owned(), None)),
             Expression::Traversal(traversal) => {
@@ -340,7 +321,7 @@ impl Loader {
         None
     }
 
-    fn read_depends_on(&mut self, expr: &Expr) -> Vec<Reference> {
+    pub(super) fn read_depends_on(&mut self, expr: &Expr) -> Vec<Reference> {
         let Expression::Array(elements) = &expr.node else {
             self.found
                 .push(Diagnostic::new("Invalid expression", "A static list expression is required.").at(expr.range()));
@@ -350,7 +331,11 @@ impl Loader {
         for element in elements {
             let element = Expr { node: element.clone(), source: expr.source.clone() };
             match crate::references(&element).as_slice() {
-                [reference @ Reference::Resource { .. }] if is_bare_resource(&element.node) => {
+                [
+                    reference @ (Reference::Resource { .. }
+                    | Reference::Data { .. }
+                    | Reference::Module { output: None, .. }),
+                ] if is_bare(&element.node) => {
                     references.push(reference.clone());
                 }
                 _ => self.unsupported("this form of depends_on", element.range()),
@@ -370,7 +355,7 @@ impl Loader {
         }
     }
 
-    fn literal_string(&mut self, expr: &Expr) -> Option<String> {
+    pub(super) fn literal_string(&mut self, expr: &Expr) -> Option<String> {
         let value = self.constant(expr)?;
         match value.convert(&Type::String).ok().as_ref().and_then(Value::as_str) {
             Some(text) => Some(text.to_owned()),
@@ -382,7 +367,7 @@ impl Loader {
         }
     }
 
-    fn literal_bool(&mut self, expr: &Expr) -> bool {
+    pub(super) fn literal_bool(&mut self, expr: &Expr) -> bool {
         let Some(value) = self.constant(expr) else { return false };
         let bool = value.convert(&Type::Bool).ok().and_then(|value| value.as_bool());
         if bool.is_none() {
@@ -392,21 +377,20 @@ impl Loader {
         bool.unwrap_or_default()
     }
 
-    fn missing(&mut self, name: &str, range: SourceRange) {
+    pub(super) fn missing(&mut self, name: &str, range: SourceRange) {
         let detail = format!("The argument {name:?} is required, but no definition was found.");
         self.found.push(Diagnostic::new("Missing required argument", detail).at(range));
     }
 
-    fn duplicate(&mut self, kind: &str, name: &str, range: SourceRange) {
+    pub(super) fn duplicate(&mut self, kind: &str, name: &str, range: SourceRange) {
         let detail = format!("A {kind} named {name:?} was already declared. Names must be unique within a module.");
         self.found.push(Diagnostic::new(format!("Duplicate {kind}"), detail).at(range));
     }
 }
 
-/// `TYPE.NAME` and nothing behind it.
-fn is_bare_resource(node: &Expression) -> bool {
-    match node {
-        Expression::Traversal(traversal) => traversal.operators.len() == 1,
-        _ => false,
-    }
+/// `TYPE.NAME`, `data.TYPE.NAME` or `module.NAME`, and nothing behind it.
+fn is_bare(node: &Expression) -> bool {
+    let Expression::Traversal(traversal) = node else { return false };
+    let Expression::Variable(root) = &traversal.expr else { return false };
+    traversal.operators.len() == if matches!(root.as_str(), "data" | "resource") { 2 } else { 1 }
 }

@@ -2,7 +2,7 @@ use hcl_edit::structure::Structure;
 
 use super::Loader;
 use crate::reference::{Construct, ConstructKind, inspect};
-use crate::{Body, Diagnostic, Expr, Reference, functions};
+use crate::{Body, Diagnostic, Expr, Reference, Repetition, Validation, functions};
 
 impl Loader {
     /// Looks at every expression once everything that can be referred to is known.
@@ -10,20 +10,37 @@ impl Loader {
         let mut expressions: Vec<(Expr, Place)> = Vec::new();
         let module = &self.module;
         for variable in module.variables.values() {
-            for validation in &variable.validations {
-                expressions.push((validation.condition.clone(), Place::Elsewhere));
-                expressions.push((validation.error_message.clone(), Place::Elsewhere));
-            }
+            conditions(&variable.validations, Place::default(), &mut expressions);
         }
-        expressions.extend(module.locals.values().map(|local| (local.value.clone(), Place::Elsewhere)));
-        expressions.extend(module.outputs.values().map(|output| (output.value.clone(), Place::Elsewhere)));
+        expressions.extend(module.locals.values().map(|local| (local.value.clone(), Place::default())));
+        for output in module.outputs.values() {
+            expressions.push((output.value.clone(), Place::default()));
+            conditions(&output.preconditions, Place::default(), &mut expressions);
+        }
         for resource in &module.resources {
-            expressions.extend(resource.count.iter().map(|count| (count.clone(), Place::Elsewhere)));
-            let place = if resource.count.is_some() { Place::Counted } else { Place::Elsewhere };
+            expressions.extend(resource.repetition.expr().map(|expr| (expr.clone(), Place::default())));
+            let place = Place::inside(&resource.repetition);
             collect(&resource.body, place, &mut expressions);
+            conditions(&resource.lifecycle.preconditions, place, &mut expressions);
+            conditions(&resource.lifecycle.postconditions, Place { this: true, ..place }, &mut expressions);
+            expressions
+                .extend(resource.lifecycle.replace_triggered_by.iter().map(|trigger| (trigger.expr.clone(), place)));
+        }
+        for call in module.calls.values() {
+            expressions.extend(call.repetition.expr().map(|expr| (expr.clone(), Place::default())));
+            let place = Place::inside(&call.repetition);
+            expressions.extend(call.inputs.values().map(|expr| (expr.clone(), place)));
+        }
+        for import in &module.imports {
+            expressions.extend(import.for_each.iter().map(|expr| (expr.clone(), Place::default())));
+            let place = Place { each: import.for_each.is_some(), ..Place::default() };
+            expressions.push((import.id.clone(), place));
+        }
+        for check in module.checks.values() {
+            conditions(&check.assertions, Place::default(), &mut expressions);
         }
         for provider in &module.providers {
-            collect(&provider.body, Place::Elsewhere, &mut expressions);
+            collect(&provider.body, Place::default(), &mut expressions);
         }
         for (expr, place) in &expressions {
             self.check_expression(expr, *place);
@@ -71,23 +88,43 @@ impl Loader {
                 "Reference to undeclared local value",
                 format!("A local value with the name {name:?} has not been declared."),
             )),
-            Reference::Resource { resource_type, name } if !self.has_resource(resource_type, name) => {
+            Reference::Resource { resource_type, name } if !self.has_resource(false, resource_type, name) => {
                 Some(Diagnostic::new(
                     "Reference to undeclared resource",
                     format!("A managed resource {resource_type:?} {name:?} has not been declared in the root module."),
                 ))
             }
-            Reference::CountIndex if place != Place::Counted => Some(Diagnostic::new(
+            Reference::Data { resource_type, name } if !self.has_resource(true, resource_type, name) => {
+                Some(Diagnostic::new(
+                    "Reference to undeclared resource",
+                    format!("A data resource {resource_type:?} {name:?} has not been declared in the root module."),
+                ))
+            }
+            Reference::Module { name, .. } if !self.module.calls.contains_key(name) => Some(Diagnostic::new(
+                "Reference to undeclared module",
+                format!("No module call named {name:?} is declared in the root module."),
+            )),
+            Reference::CountIndex if !place.count => Some(Diagnostic::new(
                 "Reference to \"count\" in non-counted context",
                 "The \"count\" object can only be used in \"module\", \"resource\", and \"data\" blocks, and only when \
                  the \"count\" argument is set.",
+            )),
+            Reference::EachKey | Reference::EachValue if !place.each => Some(Diagnostic::new(
+                "Reference to \"each\" in context without for_each",
+                "The \"each\" object can be used only in \"module\" or \"resource\" blocks, and only when the \
+                 \"for_each\" argument is set.",
+            )),
+            Reference::SelfObject if !place.this => Some(Diagnostic::new(
+                "Invalid \"self\" reference",
+                "The \"self\" object is not available in this context. This object can be used only in resource \
+                 provisioner, connection, and postcondition blocks.",
             )),
             _ => None,
         }
     }
 
-    fn has_resource(&self, resource_type: &str, name: &str) -> bool {
-        self.module.resources.iter().any(|resource| resource.resource_type == resource_type && resource.name == name)
+    fn has_resource(&self, data: bool, resource_type: &str, name: &str) -> bool {
+        self.declared.contains(&(data, resource_type.to_owned(), name.to_owned()))
     }
 
     fn check_dependencies(&mut self) {
@@ -96,20 +133,39 @@ impl Loader {
             .resources
             .iter()
             .map(|resource| (&resource.depends_on, &resource.range))
+            .chain(module.calls.values().map(|call| (&call.depends_on, &call.range)))
             .chain(module.outputs.values().map(|output| (&output.depends_on, &output.range)));
         let problems: Vec<Diagnostic> = wanted
             .flat_map(|(references, range)| references.iter().map(move |reference| (reference, range)))
-            .filter_map(|(reference, range)| Some(self.undeclared(reference, Place::Elsewhere)?.at(range.clone())))
+            .filter_map(|(reference, range)| Some(self.undeclared(reference, Place::default())?.at(range.clone())))
             .collect();
         self.report(problems);
     }
 }
 
 /// Where an expression stands, as far as it changes what it may refer to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Counted,
-    Elsewhere,
+#[derive(Clone, Copy, Default)]
+struct Place {
+    count: bool,
+    each: bool,
+    this: bool,
+}
+
+impl Place {
+    fn inside(repetition: &Repetition) -> Place {
+        Place {
+            count: matches!(repetition, Repetition::Count(_)),
+            each: matches!(repetition, Repetition::ForEach(_)),
+            this: false,
+        }
+    }
+}
+
+fn conditions(validations: &[Validation], place: Place, expressions: &mut Vec<(Expr, Place)>) {
+    for validation in validations {
+        expressions.push((validation.condition.clone(), place));
+        expressions.push((validation.error_message.clone(), place));
+    }
 }
 
 fn collect(body: &Body, place: Place, expressions: &mut Vec<(Expr, Place)>) {

@@ -80,7 +80,7 @@ output "all" {
     assert_eq!(addresses, ["time_static.after", "time_static.now"]);
     assert_eq!(module.resources[0].provider, Some(("time".into(), Some("other".into()))));
     assert_eq!(module.resources[0].depends_on.len(), 1);
-    assert!(module.resources[1].count.is_some());
+    assert!(matches!(module.resources[1].repetition, crate::Repetition::Count(_)));
     assert_eq!(module.resources[1].provider_name(), "time");
     assert_eq!(module.required_providers["time"].source.as_deref(), Some("hashicorp/time"));
     assert_eq!(module.required_versions, [">= 1.6"]);
@@ -93,11 +93,11 @@ fn what_is_outside_of_the_subset_is_listed_with_its_place() {
     let folder = folder(&[
         (
             "main.tf",
-            r#"data "time_x" "y" {}
-module "m" { source = "./m" }
+            r#"ephemeral "time_x" "y" {}
+module "m" { source = "hashicorp/consul/aws" }
 resource "time_static" "a" {
   for_each = toset(["a"])
-  lifecycle { create_before_destroy = true }
+  lifecycle { prevent_destroy = var.v }
   provisioner "local-exec" { command = "true" }
   block {
     dynamic "x" {}
@@ -106,9 +106,9 @@ resource "time_static" "a" {
   other = each.key
   text = "%{ if true }a%{ endif }${~ 1 ~}"
 }
-moved {
+removed {
   from = a.b
-  to   = a.c
+  provisioner "local-exec" { command = "true" }
 }
 variable "v" { type = list }
 "#,
@@ -126,17 +126,15 @@ variable "v" { type = list }
     assert_eq!(
         found,
         [
-            "main.tf:1 data block",
-            "main.tf:2 module block",
-            "main.tf:4 for_each",
-            "main.tf:5 lifecycle block",
+            "main.tf:1 ephemeral block",
+            "main.tf:2 remote module source",
+            "main.tf:5 prevent_destroy by an expression",
             "main.tf:6 provisioner block",
             "main.tf:8 dynamic block",
             "main.tf:10 function cidrsubnet",
-            "main.tf:11 reference to each.key",
             "main.tf:12 template directive",
             "main.tf:12 template strip marker",
-            "main.tf:14 moved block",
+            "main.tf:16 provisioner block here",
             "main.tf:18 the old type \"list\"",
             "main_override.tf:1 file main_override.tf",
             "more.tf.json:1 file more.tf.json",
@@ -196,4 +194,73 @@ fn mistakes_are_errors_with_their_place() {
     }
     assert!(load_text("resource \"a\" {").unwrap_err().to_string().starts_with("main.tf:1,"));
     assert!(load(std::path::Path::new("/nowhere/at/all")).is_err());
+}
+
+#[test]
+fn blocks_about_whole_resources_are_read() {
+    let folder = folder(&[(
+        "main.tf",
+        r#"
+data "time_x" "y" {
+  for_each = { a = 1 }
+  name     = each.value
+}
+resource "time_static" "a" {
+  for_each = toset(["a"])
+  other    = "${each.key} ${data.time_x.y["a"].id} ${module.m.out}"
+  lifecycle {
+    create_before_destroy = true
+    ignore_changes        = [tags["x"], rule[0].name]
+    replace_triggered_by  = [time_static.b[each.key].id]
+    postcondition {
+      condition     = self.id != ""
+      error_message = "empty"
+    }
+  }
+}
+resource "time_static" "b" {}
+module "m" {
+  source     = "./m"
+  count      = 2
+  depends_on = [data.time_x.y]
+  providers  = { time = time.other }
+  name       = count.index
+}
+moved {
+  from = time_static.old[0]
+  to   = module.m["k"].time_static.new
+}
+import {
+  to = time_static.a["a"]
+  id = "x"
+}
+removed {
+  from = time_static.gone
+  lifecycle { destroy = true }
+}
+check "c" {
+  assert {
+    condition     = true
+    error_message = "never"
+  }
+}
+"#,
+    )]);
+    let module = load(folder.path()).unwrap();
+    assert_eq!(module.unsupported, []);
+    assert_eq!(
+        module.resources.iter().map(crate::Resource::address).collect::<Vec<_>>(),
+        ["data.time_x.y", "time_static.a", "time_static.b"]
+    );
+    let lifecycle = &module.resources[1].lifecycle;
+    assert_eq!((lifecycle.create_before_destroy, lifecycle.postconditions.len()), (Some(true), 1));
+    assert!(matches!(&lifecycle.ignore_changes, crate::IgnoreChanges::Paths(paths) if paths.len() == 2));
+    let call = &module.calls["m"];
+    assert_eq!((call.source.as_str(), call.inputs.len(), call.depends_on.len()), ("./m", 1, 1));
+    assert_eq!(call.providers[&("time".to_owned(), None)], ("time".to_owned(), Some("other".to_owned())));
+    assert_eq!(
+        (module.moved[0].from.as_str(), module.moved[0].to.as_str()),
+        ("time_static.old[0]", "module.m[\"k\"].time_static.new")
+    );
+    assert!(module.removed[0].destroy && module.imports.len() == 1 && module.checks["c"].assertions.len() == 1);
 }

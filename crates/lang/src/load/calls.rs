@@ -1,0 +1,201 @@
+use hcl_edit::expr::{Expression, ObjectKey, TraversalOperator};
+use hcl_edit::structure::{Block, Structure};
+
+use super::Loader;
+use super::resources::take;
+use crate::{Body, Check, Expr, Import, ModuleCall, Moved, Removed, SourceRange};
+
+impl Loader {
+    pub(super) fn read_call(&mut self, name: &str, mut body: Body, range: SourceRange) {
+        let repetition = self.take_repetition(&mut body);
+        let (source, depends_on) = (take(&mut body, "source"), take(&mut body, "depends_on"));
+        let providers = take(&mut body, "providers");
+        if let Some(version) = take(&mut body, "version") {
+            self.unsupported("module version", version.range());
+        }
+        let Some(source) = source else { return self.missing("source", range) };
+        if source.as_literal().is_none() {
+            self.unsupported("module source that is no plain string", source.range());
+        }
+        let local = source.as_literal().is_some_and(|source| source.starts_with("./") || source.starts_with("../"));
+        if !local {
+            self.unsupported("remote module source", source.range());
+        }
+        let depends_on = depends_on.map(|given| self.read_depends_on(&given)).unwrap_or_default();
+        let providers = providers.map(|given| self.read_passed_providers(&given)).unwrap_or_default();
+        let mut inputs = std::collections::BTreeMap::new();
+        for structure in &body.node {
+            match structure {
+                Structure::Attribute(attribute) => {
+                    inputs.insert(attribute.key.as_str().to_owned(), body.expr(&attribute.value));
+                }
+                Structure::Block(block) => {
+                    let construct = format!("{} block in a module block", block.ident.as_str());
+                    self.unsupported(construct, body.place(&block.ident));
+                }
+            }
+        }
+        let call = ModuleCall {
+            name: name.to_owned(),
+            source: source.as_literal().unwrap_or_default().to_owned(),
+            repetition,
+            depends_on,
+            providers,
+            inputs,
+            range: range.clone(),
+        };
+        if self.module.calls.insert(name.to_owned(), call).is_some() {
+            self.duplicate("module call", name, range);
+        }
+    }
+
+    /// `providers = { NAME = NAME, NAME.ALIAS = NAME.ALIAS }`
+    fn read_passed_providers(
+        &mut self,
+        expr: &Expr,
+    ) -> std::collections::BTreeMap<(String, Option<String>), (String, Option<String>)> {
+        let mut passed = std::collections::BTreeMap::new();
+        let Expression::Object(object) = &expr.node else {
+            self.unsupported("this form of providers", expr.range());
+            return passed;
+        };
+        for (key, value) in object {
+            let key = match key {
+                ObjectKey::Ident(name) => Some((name.as_str().to_owned(), None)),
+                ObjectKey::Expression(key) => {
+                    self.read_provider_reference(&Expr { node: key.clone(), source: expr.source.clone() })
+                }
+            };
+            let value = self.read_provider_reference(&Expr { node: value.expr().clone(), source: expr.source.clone() });
+            if let (Some(key), Some(value)) = (key, value) {
+                passed.insert(key, value);
+            }
+        }
+        passed
+    }
+
+    pub(super) fn read_moved(&mut self, body: &Body, range: SourceRange) {
+        let from = self.address_argument(body, "from", &range);
+        let to = self.address_argument(body, "to", &range);
+        self.only(body, &["from", "to"], &[]);
+        if let (Some(from), Some(to)) = (from, to) {
+            self.module.moved.push(Moved { from, to, range });
+        }
+    }
+
+    pub(super) fn read_removed(&mut self, body: &Body, range: SourceRange) {
+        let from = self.address_argument(body, "from", &range);
+        self.only(body, &["from"], &["lifecycle"]);
+        // Without a word about it the object stays.
+        let mut destroy = false;
+        for block in body.node.get_blocks("lifecycle") {
+            let inner = Body { node: block.body.clone(), source: body.source.clone() };
+            self.only(&inner, &["destroy"], &[]);
+            if let Some(given) = inner.node.get_attribute("destroy") {
+                destroy = self.literal_bool(&inner.expr(&given.value));
+            }
+        }
+        if let Some(from) = from {
+            self.module.removed.push(Removed { from, destroy, range });
+        }
+    }
+
+    pub(super) fn read_import(&mut self, body: &Body, range: SourceRange) {
+        self.only(body, &["to", "id", "for_each"], &[]);
+        let part = |name: &str| body.node.get_attribute(name).map(|given| body.expr(&given.value));
+        match (part("to"), part("id")) {
+            (Some(to), Some(id)) => match import_target(&to) {
+                Some(to) => self.module.imports.push(Import { to, id, for_each: part("for_each"), range }),
+                None => self.unsupported("this form of import", to.range()),
+            },
+            (to, _) => self.missing(if to.is_none() { "to" } else { "id" }, range),
+        }
+    }
+
+    pub(super) fn read_check(&mut self, name: &str, body: &Body, range: SourceRange) {
+        let mut assertions = Vec::new();
+        for structure in &body.node {
+            match structure {
+                Structure::Attribute(attribute) => self.unexpected_attribute(body, attribute),
+                Structure::Block(block) => match block.ident.as_str() {
+                    "assert" => assertions.extend(self.read_validation(body, block)),
+                    "data" => self.unsupported("data block in a check", body.place(&block.ident)),
+                    _ => self.unexpected_block(body, block),
+                },
+            }
+        }
+        let check = Check { name: name.to_owned(), assertions, range: range.clone() };
+        if self.module.checks.insert(name.to_owned(), check).is_some() {
+            self.duplicate("check block", name, range);
+        }
+    }
+
+    fn address_argument(&mut self, body: &Body, name: &str, range: &SourceRange) -> Option<String> {
+        let Some(given) = body.node.get_attribute(name) else {
+            self.missing(name, range.clone());
+            return None;
+        };
+        let text = address_text(&given.value);
+        if text.is_none() {
+            self.unsupported(format!("this form of {name}"), body.place(given));
+        }
+        text
+    }
+
+    /// Reports whatever else stands in a block.
+    fn only(&mut self, body: &Body, attributes: &[&str], blocks: &[&str]) {
+        for structure in &body.node {
+            match structure {
+                Structure::Attribute(attribute) if attributes.contains(&attribute.key.as_str()) => {}
+                Structure::Block(block) if blocks.contains(&block.ident.as_str()) => {}
+                Structure::Attribute(attribute) => {
+                    self.unsupported(format!("argument {} here", attribute.key.as_str()), body.place(attribute));
+                }
+                Structure::Block(block) => self.other_block(body, block),
+            }
+        }
+    }
+
+    fn other_block(&mut self, body: &Body, block: &Block) {
+        self.unsupported(format!("{} block here", block.ident.as_str()), body.place(&block.ident));
+    }
+}
+
+/// An address as it is written in `moved` and `removed` blocks, in the form in which a state has it.
+fn address_text(node: &Expression) -> Option<String> {
+    let Expression::Traversal(traversal) = node else { return None };
+    let Expression::Variable(root) = &traversal.expr else { return None };
+    let mut text = root.as_str().to_owned();
+    for operator in &traversal.operators {
+        match operator.value() {
+            TraversalOperator::GetAttr(name) => text.push_str(&format!(".{}", name.as_str())),
+            TraversalOperator::Index(Expression::String(key)) => {
+                text.push_str(&format!("[{}]", serde_json::Value::from(key.value().as_str())));
+            }
+            TraversalOperator::Index(Expression::Number(index)) => text.push_str(&format!("[{}]", index.value())),
+            TraversalOperator::LegacyIndex(index) => text.push_str(&format!("[{}]", index.value())),
+            _ => return None,
+        }
+    }
+    Some(text)
+}
+
+/// The parts of an import's address.
+fn import_target(expr: &Expr) -> Option<Vec<(String, Option<Expr>)>> {
+    let Expression::Traversal(traversal) = &expr.node else { return None };
+    let Expression::Variable(root) = &traversal.expr else { return None };
+    let mut parts: Vec<(String, Option<Expr>)> = Vec::new();
+    let mut first = Some(root.as_str().to_owned());
+    for operator in &traversal.operators {
+        match (operator.value(), first.take()) {
+            (TraversalOperator::GetAttr(name), Some(first)) => parts.push((format!("{first}.{}", name.as_str()), None)),
+            (TraversalOperator::GetAttr(name), None) => first = Some(name.as_str().to_owned()),
+            (TraversalOperator::Index(key), None) => {
+                let key = Expr { node: key.clone(), source: expr.source.clone() };
+                parts.last_mut()?.1.replace(key).is_none().then_some(())?;
+            }
+            _ => return None,
+        }
+    }
+    (first.is_none() && !parts.is_empty()).then_some(parts)
+}
