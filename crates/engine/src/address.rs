@@ -28,6 +28,12 @@ impl Address {
         Address { key: None, ..self.clone() }.to_string()
     }
 
+    /// `TYPE.NAME`, or `data.TYPE.NAME`: the resource's address inside of its module.
+    pub fn local(&self) -> String {
+        let prefix = if self.data { "data." } else { "" };
+        format!("{prefix}{}.{}", self.type_name, self.name)
+    }
+
     /// Reads the form that [`fmt::Display`] writes.
     pub fn parse(text: &str) -> Option<Address> {
         let (rest, key) = split_key(text)?;
@@ -108,8 +114,17 @@ impl fmt::Display for Address {
         write!(f, "{}.{}", self.type_name, self.name)?;
         match &self.key {
             None => Ok(()),
-            Some(Key::Index(index)) => write!(f, "[{index}]"),
-            Some(Key::Name(name)) => write!(f, "[{}]", serde_json::Value::from(name.as_str())),
+            Some(key) => write!(f, "[{key}]"),
+        }
+    }
+}
+
+/// As it stands between brackets.
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Key::Index(index) => write!(f, "{index}"),
+            Key::Name(name) => write!(f, "{}", serde_json::Value::from(name.as_str())),
         }
     }
 }

@@ -325,7 +325,7 @@ fn what_is_wrong_or_not_supported_is_said_before_anything_happens() {
         assert!(!folder.path().join("terraform.tfstate").exists(), "{content}");
         text(&output)
     };
-    assert!(end("module \"m\" { source = \"./m\" }\n", 3).contains("main.tf:1"));
+    assert!(end("module \"m\" { source = \"hashicorp/consul/aws\" }\n", 3).contains("main.tf:1"));
     let run = |content: &str| end(content, 1);
     assert!(run("resource \"terraform_data\" \"a\" { nope = 1 }\n").contains("Unsupported argument"));
     assert!(run("resource \"terraform_data\" \"a\" { input = terraform_data.b.id }\n").contains("undeclared resource"));

@@ -10,7 +10,6 @@ mod choose;
 mod folders;
 mod identity;
 mod keeper;
-pub mod known;
 mod ports;
 pub mod providers;
 mod recover;

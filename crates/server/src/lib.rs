@@ -9,7 +9,6 @@
 
 mod archive;
 mod audit;
-mod connections;
 mod deployments;
 mod events;
 mod problem;
@@ -17,7 +16,6 @@ mod request;
 mod route;
 mod runs;
 mod serve;
-mod state;
 mod templates;
 mod tenants;
 mod tokens;

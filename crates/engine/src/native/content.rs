@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::encode::{paths_from_json, paths_json};
+use super::eval::{Checks, Kind, Objects};
 use super::object::{Planned, Reason, bare};
 use crate::{Action, Address, Mode};
 
 /// Raised when the bytes of a plan change their meaning: an older plan is then refused as stale.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// All that a plan was made from, and all that it would do.
 #[derive(Clone)]
@@ -29,6 +30,7 @@ pub struct Content {
     /// What the refresh found to be different from the state.
     pub drift: Vec<Planned>,
     pub outputs: BTreeMap<String, PlannedOutput>,
+    pub checks: Checks,
 }
 
 /// What must be the same when the plan is applied.
@@ -85,6 +87,14 @@ struct File {
     changes: Vec<Entry>,
     drift: Vec<Entry>,
     outputs: BTreeMap<String, OutputEntry>,
+    checks: Vec<CheckEntry>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CheckEntry {
+    kind: Kind,
+    config: String,
+    objects: Objects,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -98,6 +108,8 @@ struct Entry {
     private: String,
     replace_paths: Json,
     importing: Option<String>,
+    deposed: Option<String>,
+    previous: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -147,12 +159,15 @@ impl Entry {
             private: STANDARD.encode(&planned.private),
             replace_paths: paths_json(&planned.replace_paths),
             importing: planned.importing.clone(),
+            deposed: planned.deposed.clone(),
+            previous: planned.previous.as_ref().map(Address::to_string),
         }
     }
 
     fn open(self) -> Result<Planned, String> {
+        let parse = |text: &str| Address::parse(text).ok_or_else(|| format!("{text:?} is no address"));
         Ok(Planned {
-            address: Address::parse(&self.address).ok_or_else(|| format!("{:?} is no address", self.address))?,
+            address: parse(&self.address)?,
             provider: self.provider,
             action: self.action,
             reason: self.reason,
@@ -161,6 +176,8 @@ impl Entry {
             private: STANDARD.decode(&self.private).map_err(|error| error.to_string())?,
             replace_paths: paths_from_json(&self.replace_paths)?,
             importing: self.importing,
+            deposed: self.deposed,
+            previous: self.previous.as_deref().map(parse).transpose()?,
         })
     }
 }
@@ -175,6 +192,11 @@ impl Content {
             existed: output.existed,
             was_sensitive: output.was_sensitive,
         };
+        let check = |((kind, config), objects): (&(Kind, String), &Objects)| CheckEntry {
+            kind: *kind,
+            config: config.clone(),
+            objects: objects.clone(),
+        };
         let file = File {
             format: FORMAT,
             engine: self.engine.clone(),
@@ -185,6 +207,7 @@ impl Content {
             changes: self.changes.iter().map(Entry::new).collect(),
             drift: self.drift.iter().map(Entry::new).collect(),
             outputs: self.outputs.iter().map(|(name, planned)| (name.clone(), output(planned))).collect(),
+            checks: self.checks.0.iter().map(check).collect(),
         };
         serde_json::to_vec(&file).expect("a plan has string keys only")
     }
@@ -215,6 +238,7 @@ impl Content {
             changes: file.changes.into_iter().map(Entry::open).collect::<Result<_, _>>()?,
             drift: file.drift.into_iter().map(Entry::open).collect::<Result<_, _>>()?,
             outputs: file.outputs.into_iter().map(output).collect::<Result<_, _>>()?,
+            checks: Checks(file.checks.into_iter().map(|entry| ((entry.kind, entry.config), entry.objects)).collect()),
         })
     }
 }

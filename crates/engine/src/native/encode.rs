@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
 use super::change::{mark_existing, schema_marks};
+use super::eval::{Checked, Checks, Status};
 use super::object::Object;
 use crate::Address;
 use crate::state::{Instance, Resource, StateOutput};
@@ -118,21 +119,24 @@ pub fn instance(schema: &Schema, address: &Address, object: &Object) -> Result<I
     dependencies.dedup();
     let mut instance = Instance {
         index_key: address.key.clone(),
-        schema_version: u64::try_from(schema.version).unwrap_or_default(),
+        // What was read has no form of its own to be upgraded from.
+        schema_version: if address.data { 0 } else { u64::try_from(schema.version).unwrap_or_default() },
         attributes: Some(attributes(&value, &schema.block.implied_type())?),
         sensitive_attributes: Some(raw(paths_text(&sensitive))?),
         private: object.private.clone(),
         dependencies,
+        create_before_destroy: object.create_before_destroy,
         ..Instance::default()
     };
     instance.set_tainted(object.tainted);
     Ok(instance)
 }
 
-/// A `resources` entry of the state with this one instance, for the journal.
-pub fn entry(address: &Address, provider: &str, instance: &Instance) -> Json {
+/// A `resources` entry of the state with these instances of one object, for the journal.
+pub fn entry(address: &Address, provider: &str, instances: &[&Instance]) -> Json {
     let mut resource = Resource::managed(&address.type_name, &address.name, provider);
-    resource.instances.push(instance.clone());
+    resource.module.clone_from(&address.module);
+    resource.instances.extend(instances.iter().map(|instance| (*instance).clone()));
     serde_json::to_value(&resource).expect("an instance has string keys only")
 }
 
@@ -143,6 +147,35 @@ pub fn output(value: &Value, sensitive: bool) -> Result<Option<StateOutput>, Str
     }
     let ty = raw(value.ty.to_json().to_string())?;
     Ok(Some(StateOutput { value: attributes(value, &value.ty)?, ty, sensitive, deprecated: String::new() }))
+}
+
+/// The results of checks as the state has them; `None` if nothing is checked.
+pub fn check_results(checks: &Checks) -> Option<Box<RawValue>> {
+    if checks.0.is_empty() {
+        return None;
+    }
+    let text = |value: &dyn ToString| Json::from(value.to_string()).to_string();
+    let status = |status: Status| serde_json::to_string(&status).unwrap_or_default();
+    let mut out = Vec::new();
+    for ((kind, config), objects) in &checks.0 {
+        let object = |(address, checked): (&String, &Checked)| {
+            let failures = match checked.failures.as_slice() {
+                [] => String::new(),
+                failures => format!(",\"failure_messages\":{}", Json::from(failures.to_vec())),
+            };
+            format!("{{\"object_addr\":{},\"status\":{}{failures}}}", text(address), status(checked.status))
+        };
+        let objects_text: Vec<String> = objects.iter().flatten().map(object).collect();
+        let objects_text =
+            if objects_text.is_empty() { "null".to_owned() } else { format!("[{}]", objects_text.join(",")) };
+        let kind = serde_json::to_string(kind).unwrap_or_default();
+        out.push(format!(
+            "{{\"object_kind\":{kind},\"config_addr\":{},\"status\":{},\"objects\":{objects_text}}}",
+            text(config),
+            status(Checks::status(objects)),
+        ));
+    }
+    raw(format!("[{}]", out.join(","))).ok()
 }
 
 /// What is known of a planned object, for the journal. `None` if there is to be no object.

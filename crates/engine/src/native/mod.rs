@@ -3,7 +3,7 @@
 //! It does what OpenTofu 1.12.6 does, call by call, for the part of the language that `lang` has; what it does not do
 //! exactly so it names in [`Engine::unsupported`], before anything is started. The measure is the transcript of calls
 //! that a provider sees from the real CLI.
-//! Absent on purpose: create-before-destroy and deposed objects, modules, data sources, moves, and resource identity.
+//! Absent on purpose: provisioners, remote modules, and resource identity.
 
 mod apply;
 mod builtin;
@@ -12,22 +12,14 @@ mod clock;
 mod config;
 mod content;
 mod encode;
-mod graph;
-mod inputs;
-mod limits;
+mod eval;
 mod object;
-mod order;
-mod planner;
+mod outputs;
+mod plan;
 mod ports;
-mod result;
-mod scope;
 mod session;
 mod show;
-mod sources;
-mod spec;
 mod text;
-mod values;
-mod version;
 mod walk;
 mod warnings;
 
@@ -39,16 +31,16 @@ use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
 pub use clock::now;
-pub use inputs::collect as collect_variables;
+pub use config::collect_variables;
 pub use landform_lang::VariableFlag;
 pub use ports::{Located, Providers, Requirement};
 use text::plan_text;
 pub use text::{state_text, value_text};
 
-use apply::{Apply, World};
-use config::{Config, Values};
+use apply::Apply;
+use config::Config;
 use content::{Content, Origin};
-use planner::Planner;
+use plan::{Planner, moved_state};
 use session::Session;
 
 use crate::state::{State, StateError, TERRAFORM_VERSION};
@@ -63,16 +55,22 @@ const PARALLELISM: usize = 10;
 pub struct Native {
     providers: Arc<dyn Providers>,
     refresh: bool,
+    parallelism: usize,
 }
 
 impl Native {
     pub fn new(providers: Arc<dyn Providers>) -> Native {
-        Native { providers, refresh: true }
+        Native { providers, refresh: true, parallelism: PARALLELISM }
     }
 
     /// An engine that trusts the state and does not ask how objects are now.
     pub fn without_refresh(self) -> Native {
         Native { refresh: false, ..self }
+    }
+
+    /// An engine that works on so many objects at one time.
+    pub fn with_parallelism(self, parallelism: usize) -> Native {
+        Native { parallelism: parallelism.max(1), ..self }
     }
 
     /// A state in the JSON of `tofu show -json`. Providers are started for their schemas.
@@ -105,23 +103,25 @@ impl Engine for Native {
     }
 
     async fn unsupported(&self, workspace: &Workspace) -> Result<Vec<Unsupported>, EngineError> {
-        limits::unsupported(workspace)
+        Ok(config::unsupported(workspace)?.err().unwrap_or_default())
     }
 
     async fn plan(&self, request: PlanRequest<'_>, progress: &dyn Progress, stop: &Stop) -> Result<Plan, EngineError> {
         let workspace = request.workspace;
-        refuse_unsupported(workspace)?;
-        let config = Config::load(workspace).map_err(config::failure)?;
+        let tree = config::unsupported(workspace)?.map_err(EngineError::Unsupported)?;
+        let config = Config::of_tree(tree, workspace).map_err(config::failure)?;
         let base = workspace.state.as_deref().map(State::read).transpose().map_err(unreadable)?;
         let lineage = || uuid::Uuid::new_v4().to_string();
         let start = base.clone().unwrap_or_else(|| State::new(lineage()));
         let session = Session::new(&*self.providers, workspace);
-        let mut planner = Planner::new(&config, &session, &start, (progress, stop));
+        let (start, moved, warnings) = moved_state(&config, &start);
+        let mut planner = Planner::new(&config, &session, &start, (progress, stop), self.parallelism);
+        planner.moved = moved;
         planner.refresh = self.refresh;
         planner.mode = request.mode;
         planner.adopt = adopted(&request)?;
         planner.replace = replaced(&request)?;
-        let (world, outputs) = planner.run().await?;
+        let plan::Made { world, outputs, checks, warnings: more } = planner.run().await?;
         let content = Content {
             engine: self.version(),
             made_from: origin(workspace, &config, base.as_ref(), session.digests())?,
@@ -131,11 +131,9 @@ impl Engine for Native {
             changes: world.changes,
             drift: world.drift,
             outputs,
+            checks,
         };
-        let effective_change =
-            |planned: &object::Planned| planned.action != Action::NoOp || planned.importing.is_some();
-        let changes: Vec<Change> =
-            content.changes.iter().filter(|planned| effective_change(planned)).map(summary).collect();
+        let changes: Vec<Change> = content.changes.iter().filter(|planned| planned.effective()).map(summary).collect();
         let outputs_change = content.outputs.values().any(|output| output.action() != Action::NoOp);
         let drifted = request.mode == Mode::RefreshOnly && !content.drift.is_empty();
         Ok(Plan {
@@ -146,7 +144,7 @@ impl Engine for Native {
             changes,
             outputs_change,
             json: show::plan(&content, &config.variables_json(workspace), &session.schemas()),
-            warnings: [config.warnings(), session.warnings.take()].concat(),
+            warnings: [config.warnings(), warnings, more, session.warnings.take()].concat(),
         })
     }
 
@@ -163,7 +161,7 @@ impl Engine for Native {
         let base = workspace.state.as_deref().map(State::read).transpose().map_err(unreadable)?;
         let session = Session::new(&*self.providers, workspace);
         for source in content.made_from.providers.keys() {
-            let address = sources::provider_address(source);
+            let address = config::provider_address(source);
             session.locate(&address, config.version_of(source)).await.map_err(EngineError::Diagnostics)?;
         }
         check_origin(&content.made_from, &origin(workspace, &config, base.as_ref(), session.digests())?)?;
@@ -172,10 +170,10 @@ impl Engine for Native {
         }
         let start = State::read(&content.refreshed).map_err(unreadable)?;
         journal_imports(&content, &start, journal).await?;
-        let values = Values::of_plan(&content);
-        let world = World::new(start, values);
-        let ended = Apply::new(&config, &content, &session, (journal, progress, stop), world).run().await?;
+        let ports = (journal, progress, stop);
+        let ended = Apply::new(&config, &content, &session, ports, start, self.parallelism).run().await?;
         let mut state = ended.state;
+        state.set_check_results(encode::check_results(&ended.checks));
         state.follow(base.as_ref());
         let outputs = outputs(&state).map_err(unreadable)?;
         Ok(Applied { state: state.write(), outputs, diagnostics: ended.diagnostics, stopped: ended.stopped })
@@ -191,15 +189,10 @@ fn unreadable(error: StateError) -> EngineError {
     EngineError::Diagnostics(vec![Diagnostic::error("Error loading state", error.to_string())])
 }
 
-fn refuse_unsupported(workspace: &Workspace) -> Result<(), EngineError> {
-    let found = limits::unsupported(workspace)?;
-    if found.is_empty() { Ok(()) } else { Err(EngineError::Unsupported(found)) }
-}
-
 fn summary(planned: &object::Planned) -> Change {
     Change {
         address: planned.address.to_string(),
-        deposed: None,
+        deposed: planned.deposed.clone(),
         action: planned.action,
         importing: planned.importing.clone(),
     }
@@ -234,7 +227,7 @@ async fn journal_imports(content: &Content, state: &State, journal: &dyn Journal
             private: instance.private.clone(),
         };
         let ids = journal.intend(vec![intent]).await?;
-        let entry = encode::entry(&planned.address, provider, instance);
+        let entry = encode::entry(&planned.address, provider, &[instance]);
         for id in ids {
             journal.settle(id, Settlement::Object(entry.clone())).await?;
         }

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use landform_cty::{Mark, Marks, Path, Step, Type, Value};
+use landform_lang::IgnoreChanges;
 use landform_protocol::{
-    CallError, ImportResourceState, PlanAnswer, PlanResourceChange, Provider, ProviderSchema, ReadResource, Schema,
-    UpgradeResourceState, ValidateResourceConfig,
+    CallError, ImportResourceState, PlanAnswer, PlanResourceChange, Provider, ProviderSchema, ReadDataSource,
+    ReadResource, Schema, UpgradeResourceState, ValidateResourceConfig,
 };
 
 use super::change::{
     attribute_at, invalid_plan, mark_existing, normalise_legacy, path_text, proposed_new, schema_marks,
-    sensitivity_differs,
+    sensitivity_differs, with_ignored,
 };
 use super::encode;
 use super::warnings::Warnings;
@@ -34,6 +35,16 @@ pub struct Object {
     pub private: Vec<u8>,
     pub tainted: bool,
     pub dependencies: Vec<String>,
+    /// How the object is to be replaced one day, even if the configuration does not have it any longer.
+    pub create_before_destroy: bool,
+}
+
+/// What a plan of one object has to heed besides its configuration.
+pub struct Wishes<'a> {
+    /// Replace it even if nothing about it changed, for this reason.
+    pub force: Option<Reason>,
+    pub ignore: &'a IgnoreChanges,
+    pub create_before_destroy: bool,
 }
 
 /// What is to become of one object.
@@ -52,6 +63,21 @@ pub struct Planned {
     /// The changes that cannot be made in place.
     pub replace_paths: Vec<Path>,
     pub importing: Option<String>,
+    /// The key of the deposed object that this is about, if it is about one.
+    pub deposed: Option<String>,
+    /// Where the object was before the configuration moved it.
+    pub previous: Option<Address>,
+}
+
+impl Planned {
+    /// Whether the plan would do anything about it.
+    pub fn effective(&self) -> bool {
+        self.action != Action::NoOp || self.importing.is_some() || self.previous.is_some()
+    }
+
+    pub fn replaces(&self) -> bool {
+        matches!(self.action, Action::Replace | Action::CreateBeforeDestroy)
+    }
 }
 
 /// Why an object is replaced or deleted, in the words of OpenTofu's JSON.
@@ -61,9 +87,14 @@ pub enum Reason {
     ReplaceBecauseCannotUpdate,
     ReplaceBecauseTainted,
     ReplaceByRequest,
+    ReplaceByTriggers,
     DeleteBecauseNoResourceConfig,
+    DeleteBecauseNoModule,
     DeleteBecauseWrongRepetition,
     DeleteBecauseCountIndex,
+    DeleteBecauseEachKey,
+    ReadBecauseConfigUnknown,
+    ReadBecauseDependencyPending,
 }
 
 pub type Outcome<T> = Result<T, Vec<Diagnostic>>;
@@ -75,6 +106,41 @@ impl Bound {
                 format!("The provider {} does not support resource type {:?}.", self.address, address.type_name);
             vec![at(address, Diagnostic::error("Invalid resource type", detail))]
         })
+    }
+
+    pub fn data_source(&self, address: &Address) -> Outcome<&Schema> {
+        self.schema.data_sources.get(&address.type_name).ok_or_else(|| {
+            let detail = format!("The provider {} does not support data source {:?}.", self.address, address.type_name);
+            vec![at(address, Diagnostic::error("Invalid data source", detail))]
+        })
+    }
+
+    /// Asks the provider for what a data source has to say. Configuration and answer are checked on the way.
+    pub async fn read_data(&self, address: &Address, config: &Value) -> Outcome<Value> {
+        let schema = self.data_source(address)?;
+        self.validate_data(address, config).await?;
+        let (bare_config, places) = config.clone().unmark_deep_with_paths();
+        let call = ReadDataSource { type_name: address.type_name.clone(), config: bare_config };
+        let (value, diagnostics) =
+            self.provider.read_data_source(call).await.map_err(|error| failed(address, &error))?;
+        let value = self.accept(address, diagnostics, value)?;
+        let problem = if value.is_null() {
+            Some("returned null")
+        } else if !value.is_wholly_known() {
+            Some("returned a value that is not wholly known")
+        } else {
+            None
+        };
+        if let Some(problem) = problem {
+            return Err(vec![self.broken(address, "Provider produced invalid object", problem)]);
+        }
+        Ok(self.with_marks(schema, value, &places))
+    }
+
+    pub async fn validate_data(&self, address: &Address, config: &Value) -> Outcome<()> {
+        let call = ValidateResourceConfig { type_name: address.type_name.clone(), config: bare(config) };
+        let answer = self.provider.validate_data_config(call).await.map_err(|error| failed(address, &error))?;
+        self.accept(address, answer, ())
     }
 
     pub async fn validate(&self, address: &Address, config: &Value) -> Outcome<()> {
@@ -116,14 +182,15 @@ impl Bound {
             private: instance.private.clone(),
             tainted: instance.tainted(),
             dependencies: instance.dependencies.clone(),
+            create_before_destroy: instance.create_before_destroy,
         })
     }
 
     /// Asks the provider how the object is now; `None` if it is gone.
     pub async fn refresh(&self, address: &Address, object: Object) -> Outcome<Option<Object>> {
         let schema = self.resource(address)?;
-        let (current, places) = object.value.unmark_deep_with_paths();
-        let call = ReadResource { type_name: address.type_name.clone(), current, private: object.private };
+        let (current, places) = object.value.clone().unmark_deep_with_paths();
+        let call = ReadResource { type_name: address.type_name.clone(), current, private: object.private.clone() };
         let answer = self.provider.read_resource(call).await.map_err(|error| failed(address, &error))?;
         let (value, private) = self.accept(address, answer.diagnostics, (answer.new_state, answer.private))?;
         let value = normalise_legacy(&schema.block, value);
@@ -131,7 +198,7 @@ impl Bound {
             return Ok(None);
         }
         let value = self.with_marks(schema, value, &places);
-        Ok(Some(Object { value, private, ..object_shell(object.tainted, object.dependencies) }))
+        Ok(Some(Object { value, private, ..object }))
     }
 
     /// Takes over an object that exists already.
@@ -146,7 +213,13 @@ impl Bound {
             .into_iter()
             .find(|resource| resource.type_name == address.type_name)
             .ok_or_else(|| missing(format!("The provider returned no object for {address} with the id {id:?}.")))?;
-        let object = Object { value: found.state, private: found.private, ..object_shell(false, Vec::new()) };
+        let object = Object {
+            value: found.state,
+            private: found.private,
+            tainted: false,
+            dependencies: Vec::new(),
+            create_before_destroy: false,
+        };
         self.refresh(address, object).await?.ok_or_else(|| {
             missing(format!("While attempting to import {address}, the provider found no object with the id {id:?}."))
         })
@@ -158,7 +231,7 @@ impl Bound {
         address: &Address,
         prior: Option<&Object>,
         config: &Value,
-        force_replace: bool,
+        wishes: &Wishes<'_>,
         earlier: Option<&Planned>,
     ) -> Outcome<Planned> {
         let schema = self.resource(address)?;
@@ -172,31 +245,38 @@ impl Bound {
         self.validate(address, config).await?;
         let (bare_config, config_marks) = config.clone().unmark_deep_with_paths();
         let bare_prior = bare(&prior_value);
-        let proposed = proposed_new(block, &bare_prior, &bare_config);
-        let first = self.ask_plan(address, &bare_prior, proposed, &bare_config, prior_private).await?;
-        self.check_plan(address, schema, &first, &bare_prior, &bare_config)?;
+        let heeded = with_ignored(block, &bare_prior, &bare_config, wishes.ignore);
+        let proposed = proposed_new(block, &bare_prior, &heeded);
+        let mut first = self.ask_plan(address, &bare_prior, proposed, &heeded, prior_private).await?;
+        if first.legacy_type_system {
+            first.planned = with_ignored(block, &bare_prior, &first.planned, wishes.ignore);
+        }
+        self.check_plan(address, schema, &first, &bare_prior, &heeded)?;
         let replace_paths = self.real_replacements(address, schema, &first, &bare_prior)?;
         let writes_only =
             replace_paths.iter().any(|path| attribute_at(block, path).is_some_and(|attribute| attribute.write_only));
         let unchanged = first.planned.equals(&bare_prior).as_bool() == Some(true);
+        let replace = if wishes.create_before_destroy { Action::CreateBeforeDestroy } else { Action::Replace };
         let mut action = if bare_prior.is_null() {
             Action::Create
-        } else if writes_only || force_replace {
-            Action::Replace
+        } else if writes_only || wishes.force.is_some() {
+            replace
         } else if unchanged {
             Action::NoOp
         } else if !replace_paths.is_empty() {
-            Action::Replace
+            replace
         } else {
             Action::Update
         };
-        let mut reason = match action {
-            Action::Replace if force_replace => Some(Reason::ReplaceByRequest),
-            Action::Replace => Some(Reason::ReplaceBecauseCannotUpdate),
-            _ => None,
+        let mut reason = match wishes.force {
+            // OpenTofu names the trigger of an object that is only now made, too.
+            Some(Reason::ReplaceByTriggers) if action == Action::Create => wishes.force,
+            _ if action != replace => None,
+            None => Some(Reason::ReplaceBecauseCannotUpdate),
+            force => force,
         };
         let mut answer = first;
-        if action == Action::Replace {
+        if action == replace {
             // What comes after a replacement is a new object, so the provider plans it once more without the old one.
             let proposed = proposed_new(block, &nothing, &bare_config);
             answer = self.ask_plan(address, &nothing, proposed, &bare_config, answer.planned_private).await?;
@@ -205,18 +285,18 @@ impl Bound {
         if action == Action::Create
             && let Some(old) = prior.filter(|object| object.tainted)
         {
-            (action, reason, before) = (Action::Replace, Some(Reason::ReplaceBecauseTainted), old.value.clone());
+            (action, reason, before) = (replace, Some(Reason::ReplaceBecauseTainted), old.value.clone());
         }
         let after = self.with_marks(schema, answer.planned, &config_marks);
         if action == Action::NoOp && sensitivity_differs(&before, &after) {
             action = Action::Update;
         }
         if let Some(earlier) = earlier
-            && earlier.action == Action::Replace
+            && earlier.replaces()
             && action == Action::Create
         {
-            // The old object is gone by now, so what is left of the replacement looks like a create.
-            (action, before) = (Action::Replace, earlier.before.clone());
+            // The old object is gone (or deposed) by now, so what is left of the replacement looks like a create.
+            (action, before) = (earlier.action, earlier.before.clone());
         }
         Ok(Planned {
             address: address.clone(),
@@ -228,6 +308,8 @@ impl Bound {
             private: answer.planned_private,
             replace_paths,
             importing: None,
+            deposed: None,
+            previous: None,
         })
     }
 
@@ -257,6 +339,8 @@ impl Bound {
             private,
             replace_paths: Vec::new(),
             importing: None,
+            deposed: None,
+            previous: None,
         })
     }
 
@@ -362,10 +446,6 @@ impl Bound {
         );
         at(address, Diagnostic::error(summary, detail))
     }
-}
-
-fn object_shell(tainted: bool, dependencies: Vec<String>) -> Object {
-    Object { value: Value::null(Type::Dynamic), private: Vec::new(), tainted, dependencies }
 }
 
 /// The path in terms of the values: the wire does not tell a map's key from an attribute's name.

@@ -5,7 +5,8 @@ use landform_protocol::{Configure, Provider, ProviderSchema};
 use tokio::sync::OnceCell;
 
 use super::builtin::{self, Builtin};
-use super::config::{Config, Values};
+use super::config::Config;
+use super::eval::Eval;
 use super::object::{Bound, Outcome, bare};
 use super::ports::{Located, Providers, Requirement};
 use super::show::{Schemas, source_of};
@@ -88,10 +89,10 @@ impl<'a> Session<'a> {
     }
 
     /// A provider that is ready to work.
-    pub async fn bound(&self, address: &str, config: &Config, values: &Values) -> Outcome<Bound> {
+    pub async fn bound(&self, address: &str, eval: &Eval<'_>) -> Outcome<Bound> {
         let configure = async {
-            let Started { provider, schema } = self.started(address, config).await?;
-            let value = bare(&config.provider_config(address, &schema.provider.block, Some(values))?);
+            let Started { provider, schema } = self.started(address, eval.config).await?;
+            let value = bare(&eval.provider(address, &schema.provider.block)?);
             validate(&*provider, address, value.clone()).await?;
             let call = Configure { terraform_version: VERSION_FOR_PROVIDERS.to_owned(), config: value };
             let answer = provider.configure(call).await;

@@ -12,11 +12,7 @@ use crate::{Action, Mode};
 
 pub fn plan_text(content: &Content) -> String {
     let mut out = String::new();
-    let changes: Vec<&Planned> = content
-        .changes
-        .iter()
-        .filter(|planned| planned.action != Action::NoOp || planned.importing.is_some())
-        .collect();
+    let changes: Vec<&Planned> = content.changes.iter().filter(|planned| planned.effective()).collect();
     let outputs = outputs_text(content);
     let drifted = content.mode == Mode::RefreshOnly && !content.drift.is_empty();
     if changes.is_empty() && outputs.is_empty() && !drifted {
@@ -37,6 +33,9 @@ pub fn plan_text(content: &Content) -> String {
             (Action::Update, "  ~ update in-place (current -> planned)"),
             (Action::Delete, "  - destroy"),
             (Action::Replace, "-/+ destroy and then create replacement"),
+            (Action::CreateBeforeDestroy, "+/- create replacement and then destroy"),
+            (Action::Read, " <= read (data resources)"),
+            (Action::Forget, "  . forget"),
         ] {
             if changes.iter().any(|planned| planned.action == action) {
                 let _ = writeln!(out, "{legend}");
@@ -55,9 +54,9 @@ pub fn plan_text(content: &Content) -> String {
         let _ = writeln!(
             out,
             "{} to add, {} to change, {} to destroy.",
-            count(&[Action::Create, Action::Replace]),
+            count(&[Action::Create, Action::Replace, Action::CreateBeforeDestroy]),
             count(&[Action::Update]),
-            count(&[Action::Delete, Action::Replace]),
+            count(&[Action::Delete, Action::Replace, Action::CreateBeforeDestroy]),
         );
     }
     if !outputs.is_empty() {
@@ -71,20 +70,45 @@ fn headline(planned: &Planned) -> &'static str {
         (Action::Create, _) => "will be created",
         (Action::Update, _) => "will be updated in-place",
         (Action::Delete, _) => "will be destroyed",
-        (Action::Replace, Some(Reason::ReplaceBecauseTainted)) => "is tainted, so must be replaced",
-        (Action::Replace, Some(Reason::ReplaceByRequest)) => "will be replaced, as requested",
-        (Action::Replace, _) => "must be replaced",
-        _ => "will be imported",
+        (Action::Read, _) => "will be read during apply",
+        (Action::Forget, _) => "will be removed from the OpenTofu state but will not be destroyed",
+        (Action::Replace | Action::CreateBeforeDestroy, Some(Reason::ReplaceBecauseTainted)) => {
+            "is tainted, so must be replaced"
+        }
+        (Action::Replace | Action::CreateBeforeDestroy, Some(Reason::ReplaceByRequest)) => {
+            "will be replaced, as requested"
+        }
+        (Action::Replace | Action::CreateBeforeDestroy, Some(Reason::ReplaceByTriggers)) => {
+            "will be replaced due to changes in replace_triggered_by"
+        }
+        (Action::Replace | Action::CreateBeforeDestroy, _) => "must be replaced",
+        (Action::NoOp, _) if planned.importing.is_none() => "has moved",
+        (Action::NoOp, _) => "will be imported",
     }
 }
 
 fn change_text(planned: &Planned, headline: &str, out: &mut String) {
     let address = &planned.address;
-    let _ = writeln!(out, "  # {address} {headline}");
+    match (&planned.deposed, &planned.previous) {
+        (Some(key), _) => drop(writeln!(out, "  # {address} (deposed object {key}) {headline}")),
+        (None, Some(previous)) if planned.action == Action::NoOp => {
+            let _ = writeln!(out, "  # {previous} has moved to {address}");
+        }
+        (None, previous) => {
+            let _ = writeln!(out, "  # {address} {headline}");
+            if let Some(previous) = previous {
+                let _ = writeln!(out, "  # (moved from {previous})");
+            }
+        }
+    }
     let because = match planned.reason {
+        Some(Reason::ReadBecauseConfigUnknown) => "configuration or dependencies are not known yet".to_owned(),
+        Some(Reason::ReadBecauseDependencyPending) => "depends on a resource with changes pending".to_owned(),
+        Some(Reason::DeleteBecauseNoModule) => format!("{} is not in configuration", address.module),
+        Some(Reason::DeleteBecauseEachKey) => "its key is not in the for_each map".to_owned(),
         Some(Reason::DeleteBecauseNoResourceConfig) => format!("{} is not in configuration", address.resource()),
         Some(Reason::DeleteBecauseCountIndex) => "its index is out of range for count".to_owned(),
-        Some(Reason::DeleteBecauseWrongRepetition) => "the resource does not use count".to_owned(),
+        Some(Reason::DeleteBecauseWrongRepetition) => "the resource is not repeated in this way".to_owned(),
         _ => String::new(),
     };
     if !because.is_empty() {
@@ -98,9 +122,13 @@ fn change_text(planned: &Planned, headline: &str, out: &mut String) {
         Action::Update => "  ~",
         Action::Delete => "  -",
         Action::Replace => "-/+",
-        _ => "   ",
+        Action::CreateBeforeDestroy => "+/-",
+        Action::Read => " <=",
+        Action::Forget => "  .",
+        Action::NoOp => "   ",
     };
-    let _ = writeln!(out, "{symbol} resource \"{}\" \"{}\" {{", address.type_name, address.name);
+    let kind = if address.data { "data" } else { "resource" };
+    let _ = writeln!(out, "{symbol} {kind} \"{}\" \"{}\" {{", address.type_name, address.name);
     let diff = Diff { replace_paths: &planned.replace_paths };
     let fields = fields_of(&planned.before, &planned.after);
     diff.fields(&fields, &Path::new(), 6, true, out);

@@ -2,7 +2,6 @@ use std::future::Future;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use petgraph::algo::toposort;
 use petgraph::graph::{DiGraph, NodeIndex};
 
 /// What may run when: a graph of steps, each after those it depends on.
@@ -28,38 +27,11 @@ impl<T> Steps<T> {
         self.graph.add_node(step)
     }
 
-    /// `later` begins when `earlier` has ended well.
+    /// `later` begins when `earlier` has ended well. Saying so twice changes nothing.
     pub fn order(&mut self, earlier: NodeIndex, later: NodeIndex) {
-        if earlier != later && self.graph.find_edge(earlier, later).is_none() {
+        if earlier != later {
             self.graph.add_edge(earlier, later, ());
         }
-    }
-
-    pub fn get(&self, step: NodeIndex) -> &T {
-        &self.graph[step]
-    }
-
-    /// All steps, each after those that it waits for; empty if there is a cycle.
-    pub fn in_order(&self) -> Vec<NodeIndex> {
-        toposort(&self.graph, None).unwrap_or_default()
-    }
-
-    /// A step that waits for itself, if there is one.
-    pub fn cycle(&self) -> Option<&T> {
-        toposort(&self.graph, None).err().map(|cycle| &self.graph[cycle.node_id()])
-    }
-
-    /// All steps that `step` waits for, near and far.
-    pub fn before(&self, step: NodeIndex) -> Vec<NodeIndex> {
-        let reversed = petgraph::visit::Reversed(&self.graph);
-        let mut search = petgraph::visit::Dfs::new(reversed, step);
-        let mut found = Vec::new();
-        while let Some(node) = search.next(reversed) {
-            if node != step {
-                found.push(node);
-            }
-        }
-        found
     }
 
     /// Runs the steps, as many at once as the graph allows; `run` bounds what must be bounded. A failed step takes those
@@ -152,17 +124,5 @@ mod tests {
             )
             .await;
         assert_eq!(ends, [End::Done, End::Skipped, End::Skipped, End::Skipped]);
-    }
-
-    #[test]
-    fn cycles_are_found_and_dependencies_are_transitive() {
-        let mut steps = steps();
-        assert!(steps.cycle().is_none());
-        let [a, b, c] = [0, 1, 2].map(NodeIndex::new);
-        let mut before = steps.before(c);
-        before.sort();
-        assert_eq!(before, [a, b]);
-        steps.order(c, a);
-        assert!(steps.cycle().is_some());
     }
 }

@@ -19,7 +19,7 @@ pub struct State {
     pub lineage: String,
     pub outputs: BTreeMap<String, StateOutput>,
     resources: Vec<Resource>,
-    /// Results of `check` blocks and conditions, which only the CLI engine evaluates.
+    /// Results of `check` blocks and conditions.
     check_results: Option<Box<RawValue>>,
 }
 
@@ -134,12 +134,14 @@ impl Resource {
         }
     }
 
-    fn order(&self) -> (&str, &str, &str, &str) {
-        (&self.module, &self.mode, &self.type_name, &self.name)
+    /// Where an instance is, or would have to be.
+    fn instance(&self, key: Option<&Key>, deposed: Option<&str>) -> Result<usize, usize> {
+        self.instances
+            .binary_search_by(|other| (other.index_key.as_ref(), other.deposed.as_deref()).cmp(&(key, deposed)))
     }
 
-    fn is_of(&self, address: &Address) -> bool {
-        self.address(None) == Address { key: None, ..address.clone() }
+    fn order(&self) -> (&str, &str, &str, &str) {
+        (&self.module, &self.mode, &self.type_name, &self.name)
     }
 }
 
@@ -247,41 +249,64 @@ impl State {
         })
     }
 
+    /// Where the resource of an address is, or would have to be.
+    fn place(&self, address: &Address) -> Result<usize, usize> {
+        let wanted = (address.module.as_str(), mode(address), address.type_name.as_str(), address.name.as_str());
+        self.resources.binary_search_by(|resource| resource.order().cmp(&wanted))
+    }
+
     /// The current (not deposed) object at an address, with the provider that it belongs to.
     pub fn current(&self, address: &Address) -> Option<(&str, &Instance)> {
-        let resource = self.resources.iter().find(|resource| resource.is_of(address))?;
-        let instance = resource.instances.iter().find(|i| i.index_key == address.key && i.deposed.is_none())?;
+        self.object(address, None)
+    }
+
+    /// The object at an address: the current one, or the deposed one with this key.
+    pub fn object(&self, address: &Address, deposed: Option<&str>) -> Option<(&str, &Instance)> {
+        let resource = &self.resources[self.place(address).ok()?];
+        let instance = &resource.instances[resource.instance(address.key.as_ref(), deposed).ok()?];
         let provider = if instance.provider.is_empty() { &resource.provider } else { &instance.provider };
         Some((provider, instance))
     }
 
     /// Puts an object in the place of the one with the same address and deposed key.
     pub fn put(&mut self, address: &Address, provider: &str, instance: Instance) {
-        self.remove(address, instance.deposed.as_deref());
-        let mut resource = Resource::managed(&address.type_name, &address.name, provider);
-        resource.module.clone_from(&address.module);
-        if address.data {
-            resource.mode = "data".to_owned();
-        }
-        let at = match self.resources.binary_search_by(|other| other.order().cmp(&resource.order())) {
-            Ok(at) => at,
-            Err(at) => {
-                self.resources.insert(at, resource);
-                at
-            }
-        };
+        let at = self.place(address).unwrap_or_else(|at| {
+            let mut resource = Resource::managed(&address.type_name, &address.name, provider);
+            resource.module.clone_from(&address.module);
+            resource.mode = mode(address).to_owned();
+            self.resources.insert(at, resource);
+            at
+        });
         let resource = &mut self.resources[at];
-        resource.provider = provider.to_owned();
-        let at = resource.instances.partition_point(|other| other.order() < instance.order());
-        resource.instances.insert(at, instance);
+        if resource.provider != provider {
+            resource.provider = provider.to_owned();
+        }
+        match resource.instance(instance.index_key.as_ref(), instance.deposed.as_deref()) {
+            Ok(at) => resource.instances[at] = instance,
+            Err(at) => resource.instances.insert(at, instance),
+        }
     }
 
     /// Removes an object; a resource without instances goes with its last one.
     pub fn remove(&mut self, address: &Address, deposed: Option<&str>) {
-        for resource in self.resources.iter_mut().filter(|resource| resource.is_of(address)) {
-            resource.instances.retain(|i| i.index_key != address.key || i.deposed.as_deref() != deposed);
+        let Ok(at) = self.place(address) else { return };
+        let resource = &mut self.resources[at];
+        if let Ok(instance) = resource.instance(address.key.as_ref(), deposed) {
+            resource.instances.remove(instance);
         }
-        self.resources.retain(|resource| !resource.instances.is_empty());
+        if resource.instances.is_empty() {
+            self.resources.remove(at);
+        }
+    }
+
+    /// The results of checks, in OpenTofu's form.
+    pub fn check_results(&self) -> Option<&RawValue> {
+        self.check_results.as_deref()
+    }
+
+    /// Puts the results of checks into the state, in OpenTofu's form.
+    pub fn set_check_results(&mut self, results: Option<Box<RawValue>>) {
+        self.check_results = results;
     }
 
     fn sort(&mut self) {
@@ -290,6 +315,10 @@ impl State {
             resource.instances.sort_by(|a, b| a.order().cmp(&b.order()));
         }
     }
+}
+
+fn mode(address: &Address) -> &'static str {
+    if address.data { "data" } else { "managed" }
 }
 
 fn is_false(value: &bool) -> bool {

@@ -2,10 +2,8 @@
 
 mod access;
 mod commands;
-mod connections;
 mod refusals;
 mod rest;
-mod state;
 
 use std::path::PathBuf;
 
@@ -44,8 +42,7 @@ impl Door {
             providers: parts::mirror(),
             tofu: Some(tofu),
             workers: 2,
-            // Some templates here need something that fails, or takes its time.
-            more: ["--allow", "local-exec"].map(str::to_owned).to_vec(),
+            more: Vec::new(),
         };
         let landform = Landform::start(&setup).await.unwrap();
         Door { landform, setup, data, _postgres: postgres }

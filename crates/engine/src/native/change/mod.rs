@@ -2,15 +2,17 @@
 //! All of it is pure; OpenTofu's behaviour is the measure.
 
 mod compatible;
+mod ignore;
 mod marks;
 mod normalise;
 mod proposed;
 mod valid;
 
 pub use compatible::incompatibilities;
+pub use ignore::with_ignored;
 pub use marks::{mark_existing, schema_marks, sensitivity_differs};
 pub use normalise::normalise_legacy;
-pub use proposed::{empty_object, proposed_new};
+pub use proposed::{empty_object, planned_data, proposed_new};
 pub use valid::invalid_plan;
 
 use landform_cty::{Path, Step, Value};

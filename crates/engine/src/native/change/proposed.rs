@@ -16,6 +16,26 @@ pub fn proposed_new(block: &Block, prior: &Value, config: &Value) -> Value {
     }
 }
 
+/// What a data source will be once it is read: its configuration, and unknown where the provider has the say.
+pub fn planned_data(block: &Block, config: &Value) -> Value {
+    proposed_new(block, &unknown_object(block), config)
+}
+
+/// An object of which nothing is known but that it is there.
+fn unknown_object(block: &Block) -> Value {
+    let attributes =
+        block.attributes.iter().map(|(name, attribute)| (name.clone(), Value::unknown(attribute.implied_type())));
+    let blocks = block.blocks.iter().map(|(name, nested)| {
+        let ty = block.implied_type().attribute(name).cloned().unwrap_or(Type::Dynamic);
+        let unknown = match nested.nesting {
+            Nesting::Single | Nesting::Group => unknown_object(&nested.block),
+            _ => Value::unknown(ty),
+        };
+        (name.clone(), unknown)
+    });
+    Value::object(attributes.chain(blocks))
+}
+
 /// What an empty block in the configuration means: nothing set, no nested blocks.
 pub fn empty_object(block: &Block) -> Value {
     let attributes =

@@ -1,6 +1,8 @@
 //! Plans and states in the JSON of `tofu show -json`. Left out of a plan's JSON are `configuration` and
 //! `relevant_attributes`, which describe the source rather than the change.
 
+mod checks;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -11,20 +13,24 @@ use serde_json::{Map, Value as Json, json};
 
 use super::content::{Content, PlannedOutput};
 use super::encode;
+use super::eval::parent_instance;
 use super::object::{Planned, bare};
 use crate::state::{Instance, Resource, State, TERRAFORM_VERSION};
 use crate::{Action, Address, Key};
+use checks::{checks, stored_checks};
 
 /// The schemas of all providers that a plan or a state has to do with, by the provider's address.
 pub type Schemas = BTreeMap<String, Arc<ProviderSchema>>;
 
 fn schema_of<'a>(schemas: &'a Schemas, provider: &str, address: &Address) -> Option<&'a Schema> {
-    schemas.get(provider)?.resources.get(&address.type_name)
+    let schema = schemas.get(provider)?;
+    let types = if address.data { &schema.data_sources } else { &schema.resources };
+    types.get(&address.type_name)
 }
 
 pub fn plan(content: &Content, variables: &BTreeMap<String, Json>, schemas: &Schemas) -> Json {
     let mut changes: Vec<&Planned> = content.changes.iter().collect();
-    changes.sort_by(|a, b| a.address.cmp(&b.address));
+    changes.sort_by(|a, b| order(a).cmp(&order(b)));
     let mut json = json!({
         "format_version": "1.2",
         "terraform_version": TERRAFORM_VERSION,
@@ -47,11 +53,20 @@ pub fn plan(content: &Content, variables: &BTreeMap<String, Json>, schemas: &Sch
     put("variables", Json::Object(variables.clone()), !variables.is_empty());
     let drift: Vec<Json> = content.drift.iter().map(resource_change).collect();
     put("resource_drift", Json::Array(drift.clone()), !drift.is_empty());
+    let checks = checks(&content.checks);
+    put("checks", Json::Array(checks.clone()), !checks.is_empty());
     if let Ok(prior) = State::read(&content.refreshed) {
         let known = !prior.resources().is_empty() || !prior.outputs.is_empty();
-        put("prior_state", state(&prior, schemas), known);
+        put("prior_state", state_values(&prior, schemas), known);
     }
     json
+}
+
+/// Objects of modules come after those of what calls them, and data sources first.
+fn order(planned: &Planned) -> impl Ord + '_ {
+    let address = &planned.address;
+    let depth = address.module.split("module.").count();
+    (depth, &address.module, !address.data, &address.type_name, &address.name, &address.key, &planned.deposed)
 }
 
 pub fn actions(action: Action) -> Json {
@@ -70,9 +85,6 @@ pub fn actions(action: Action) -> Json {
 fn header(address: &Address, provider: &str) -> Map<String, Json> {
     let mut header = Map::new();
     header.insert("address".into(), json!(address.to_string()));
-    if !address.module.is_empty() {
-        header.insert("module_address".into(), json!(address.module));
-    }
     header.insert("mode".into(), json!(if address.data { "data" } else { "managed" }));
     header.insert("type".into(), json!(address.type_name));
     header.insert("name".into(), json!(address.name));
@@ -92,6 +104,9 @@ pub fn source_of(provider: &str) -> &str {
 
 fn resource_change(planned: &Planned) -> Json {
     let mut json = header(&planned.address, &planned.provider);
+    if !planned.address.module.is_empty() {
+        json.insert("module_address".into(), json!(planned.address.module));
+    }
     let mut change = Map::new();
     change.insert("actions".into(), actions(planned.action));
     change.insert("before".into(), plain(&planned.before));
@@ -102,6 +117,12 @@ fn resource_change(planned: &Planned) -> Json {
     change.insert("after_sensitive".into(), sensitive_places(&planned.after));
     if !planned.replace_paths.is_empty() {
         change.insert("replace_paths".into(), planned.replace_paths.iter().map(path).collect());
+    }
+    if let Some(key) = &planned.deposed {
+        json.insert("deposed".into(), json!(key));
+    }
+    if let Some(previous) = &planned.previous {
+        json.insert("previous_address".into(), json!(previous.to_string()));
     }
     if let Some(id) = &planned.importing {
         change.insert("importing".into(), json!({ "id": id }));
@@ -129,23 +150,22 @@ fn output_change(output: &PlannedOutput) -> Json {
 }
 
 fn planned_values(content: &Content, changes: &[&Planned], schemas: &Schemas) -> Json {
-    let resources: Vec<Json> = changes
+    let resources: Vec<(&Address, Json)> = changes
         .iter()
-        .filter(|planned| !planned.after.is_null())
+        .filter(|planned| !planned.after.is_null() || planned.action == Action::Forget)
         .map(|planned| {
             let mut json = header(&planned.address, &planned.provider);
-            let version = schema_of(schemas, &planned.provider, &planned.address).map_or(0, |schema| schema.version);
+            let schema = schema_of(schemas, &planned.provider, &planned.address).filter(|_| !planned.address.data);
+            let version = schema.map_or(0, |schema| schema.version);
             json.insert("schema_version".into(), json!(version));
-            json.insert("values".into(), known(&planned.after).unwrap_or(Json::Null));
+            if !planned.after.is_null() {
+                json.insert("values".into(), known(&planned.after).unwrap_or(Json::Null));
+            }
             json.insert("sensitive_values".into(), sensitive_places(&planned.after));
-            Json::Object(json)
+            (&planned.address, Json::Object(json))
         })
         .collect();
-    let mut root = Map::new();
-    if !resources.is_empty() {
-        root.insert("resources".into(), Json::Array(resources));
-    }
-    let mut json = json!({ "root_module": root });
+    let mut json = json!({ "root_module": modules(resources) });
     let outputs: Map<String, Json> = content
         .outputs
         .iter()
@@ -167,17 +187,24 @@ fn planned_values(content: &Content, changes: &[&Planned], schemas: &Schemas) ->
 
 /// A state as `tofu show -json` has it. An object whose schema is not known is shown without its values.
 pub fn state(state: &State, schemas: &Schemas) -> Json {
-    let mut root = Map::new();
-    let resources: Vec<Json> = state
+    let mut json = state_values(state, schemas);
+    if let Some(checks) = state.check_results() {
+        json["checks"] = stored_checks(checks);
+    }
+    json
+}
+
+fn state_values(state: &State, schemas: &Schemas) -> Json {
+    let all = state
         .resources()
         .iter()
         .flat_map(|resource| resource.instances.iter().map(move |instance| (resource, instance)))
-        .map(|(resource, instance)| stored_object(resource, instance, schemas))
-        .collect();
-    if !resources.is_empty() {
-        root.insert("resources".into(), Json::Array(resources));
-    }
-    let mut values = json!({ "root_module": root });
+        .map(|(resource, instance)| {
+            (resource.address(instance.index_key.clone()), stored_object(resource, instance, schemas))
+        });
+    let objects: Vec<(Address, Json)> = all.collect();
+    let objects = objects.iter().map(|(address, json)| (address, json.clone())).collect();
+    let mut values = json!({ "root_module": modules(objects) });
     let outputs: Map<String, Json> = state
         .outputs
         .iter()
@@ -192,6 +219,40 @@ pub fn state(state: &State, schemas: &Schemas) -> Json {
         values["outputs"] = Json::Object(outputs);
     }
     json!({ "format_version": "1.0", "terraform_version": TERRAFORM_VERSION, "values": values })
+}
+
+/// The modules of some objects, each in its parent.
+fn modules(objects: Vec<(&Address, Json)>) -> Json {
+    #[derive(Default)]
+    struct Place {
+        resources: Vec<Json>,
+        children: std::collections::BTreeSet<String>,
+    }
+    let mut places: BTreeMap<String, Place> = BTreeMap::from([(String::new(), Place::default())]);
+    for (address, json) in objects {
+        let mut module = address.module.as_str();
+        places.entry(module.to_owned()).or_default().resources.push(json);
+        while !module.is_empty() {
+            let parent = parent_instance(module);
+            places.entry(parent.to_owned()).or_default().children.insert(module.to_owned());
+            module = parent;
+        }
+    }
+    fn write(places: &mut BTreeMap<String, Place>, module: &str) -> Json {
+        let Place { resources, children } = places.remove(module).unwrap_or_default();
+        let mut json = Map::new();
+        if !resources.is_empty() {
+            json.insert("resources".into(), Json::Array(resources));
+        }
+        if !module.is_empty() {
+            json.insert("address".into(), json!(module));
+        }
+        if !children.is_empty() {
+            json.insert("child_modules".into(), children.iter().map(|child| write(places, child)).collect());
+        }
+        Json::Object(json)
+    }
+    write(&mut places, "")
 }
 
 fn stored_object(resource: &Resource, instance: &Instance, schemas: &Schemas) -> Json {

@@ -1,8 +1,8 @@
 use landform_cty::Value;
 use landform_protocol::{ApplyAnswer, Schema};
 
-use super::change::{incompatibilities, path_text};
-use super::object::{Bound, Object, Planned, bare};
+use crate::native::change::{incompatibilities, path_text};
+use crate::native::object::{Bound, Object, Planned, bare};
 use crate::{Action, Diagnostic};
 
 /// The object after a create or an update, and what is to be said about it. `None`: there is nothing to save, or what is
@@ -56,6 +56,7 @@ pub fn changed(
         private: answer.private,
         tainted,
         dependencies: Vec::new(),
+        create_before_destroy: false,
     };
     (Some(object), diagnostics)
 }

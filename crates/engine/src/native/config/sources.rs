@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
-use landform_lang::{Module, Resource};
+use landform_lang::Module;
 
-use super::builtin;
+use crate::native::builtin;
 
 /// Where providers that name no host come from.
 const DEFAULT_HOST: &str = "registry.opentofu.org";
@@ -38,13 +38,15 @@ impl Sources {
         alias.map_or(address.clone(), |alias| format!("{address}.{alias}"))
     }
 
-    pub fn address_of(&self, resource: &Resource) -> String {
-        let alias = resource.provider.as_ref().and_then(|(_, alias)| alias.as_deref());
-        self.address(resource.provider_name(), alias)
-    }
-
-    pub fn version_of(&self, source: &str) -> &str {
-        self.versions.get(source).map_or("", String::as_str)
+    /// Adds what this module wants of versions, by source address. Where several modules want something, all must hold.
+    pub fn collect_versions(&self, versions: &mut BTreeMap<String, String>) {
+        for (source, version) in self.versions.iter().filter(|(_, version)| !version.is_empty()) {
+            let wanted = versions.entry(source.clone()).or_default();
+            if !wanted.is_empty() {
+                wanted.push_str(", ");
+            }
+            wanted.push_str(version);
+        }
     }
 }
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use landform_cty::{Type, Value};
 use landform_lang::{InputSource, Module, VariableFlag, variable_value};
 
-use super::config::translate;
-use super::object::{Outcome, bare};
+use super::translate;
+use crate::native::object::{Outcome, bare};
 use crate::{Diagnostic, EngineError, Severity, Workspace};
 
 /// What a workspace gives for the variables of its module.

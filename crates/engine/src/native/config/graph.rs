@@ -1,0 +1,286 @@
+use std::collections::{BTreeSet, HashMap};
+
+use landform_lang::{Reference, body_references, references};
+
+use super::{Config, ModuleId};
+use crate::Diagnostic;
+use crate::native::object::Outcome;
+
+/// What can depend on something. All instances of a resource or a module are one node: what refers to one of them waits
+/// for all.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Node {
+    /// How many instances a module has; everything inside comes after it.
+    Expand(ModuleId),
+    Variable(ModuleId, String),
+    Local(ModuleId, String),
+    /// By the address inside of the module.
+    Resource(ModuleId, String),
+    /// A provider's configuration, by the provider's address.
+    Provider(String),
+    Output(ModuleId, String),
+    Check(ModuleId, String),
+    /// All of a module is done.
+    Close(ModuleId),
+}
+
+/// What depends on what in a configuration.
+#[derive(Default)]
+pub struct Graph {
+    nodes: Vec<Node>,
+    places: HashMap<Node, usize>,
+    /// For each node those that come before it.
+    before: Vec<Vec<usize>>,
+}
+
+impl Graph {
+    pub fn new(config: &Config) -> Outcome<Graph> {
+        let mut graph = Graph::default();
+        for id in 0..config.modules.len() {
+            graph.add_module(config, id);
+        }
+        for id in 0..config.modules.len() {
+            graph.connect_module(config, id);
+        }
+        for before in &mut graph.before {
+            before.sort_unstable();
+            before.dedup();
+        }
+        match graph.cycle() {
+            None => Ok(graph),
+            Some(node) => {
+                let detail = format!("{} depends on itself.", config.node_name(&graph.nodes[node]));
+                Err(vec![Diagnostic::error("Cycle in the configuration", detail)])
+            }
+        }
+    }
+
+    fn add_module(&mut self, config: &Config, id: ModuleId) {
+        let module = &config.modules[id].module;
+        self.add(Node::Expand(id));
+        module.variables.keys().for_each(|name| self.add(Node::Variable(id, name.clone())));
+        module.locals.keys().for_each(|name| self.add(Node::Local(id, name.clone())));
+        module.resources.iter().for_each(|resource| self.add(Node::Resource(id, resource.address())));
+        module.outputs.keys().for_each(|name| self.add(Node::Output(id, name.clone())));
+        module.checks.keys().for_each(|name| self.add(Node::Check(id, name.clone())));
+        self.add(Node::Close(id));
+        if id == 0 {
+            for provider in &module.providers {
+                self.add(Node::Provider(config.provider_block(provider)));
+            }
+        }
+    }
+
+    fn connect_module(&mut self, config: &Config, id: ModuleId) {
+        let node = &config.modules[id];
+        let module = &node.module;
+        let (expand, close) = (Node::Expand(id), Node::Close(id));
+        if let Some((parent, name)) = &node.parent {
+            let call = &config.modules[*parent].module.calls[name];
+            self.order(&Node::Expand(*parent), &expand);
+            self.order(&close, &Node::Close(*parent));
+            self.connect(config, *parent, &expand, call.repetition.expr().map(references).unwrap_or_default());
+            self.connect_whole(config, *parent, &expand, &call.depends_on);
+            for (name, expr) in &call.inputs {
+                self.connect(config, *parent, &Node::Variable(id, name.clone()), references(expr));
+            }
+        }
+        for name in module.variables.keys() {
+            self.inside(id, &Node::Variable(id, name.clone()));
+        }
+        for (name, local) in &module.locals {
+            let later = Node::Local(id, name.clone());
+            self.inside(id, &later);
+            self.connect(config, id, &later, references(&local.value));
+        }
+        for resource in &module.resources {
+            let later = Node::Resource(id, resource.address());
+            self.inside(id, &later);
+            self.connect(config, id, &later, body_references(&resource.body));
+            self.connect(config, id, &later, resource.repetition.expr().map(references).unwrap_or_default());
+            self.connect_whole(config, id, &later, &resource.depends_on);
+            let lifecycle = &resource.lifecycle;
+            for trigger in &lifecycle.replace_triggered_by {
+                self.connect(config, id, &later, references(&trigger.expr));
+            }
+            for condition in lifecycle.preconditions.iter().chain(&lifecycle.postconditions) {
+                self.connect(config, id, &later, references(&condition.condition));
+                self.connect(config, id, &later, references(&condition.error_message));
+            }
+            self.order(&Node::Provider(config.provider_of(id, resource)), &later);
+        }
+        for (name, output) in &module.outputs {
+            let later = Node::Output(id, name.clone());
+            self.inside(id, &later);
+            self.connect(config, id, &later, references(&output.value));
+            self.connect_whole(config, id, &later, &output.depends_on);
+            for condition in &output.preconditions {
+                self.connect(config, id, &later, references(&condition.condition));
+                self.connect(config, id, &later, references(&condition.error_message));
+            }
+        }
+        for (name, check) in &module.checks {
+            let later = Node::Check(id, name.clone());
+            self.inside(id, &later);
+            for condition in &check.assertions {
+                self.connect(config, id, &later, references(&condition.condition));
+                self.connect(config, id, &later, references(&condition.error_message));
+            }
+        }
+        for import in &module.imports {
+            if let Some(later) = config.import_target(id, import) {
+                self.connect(config, id, &later, references(&import.id));
+                self.connect(config, id, &later, import.for_each.as_ref().map(references).unwrap_or_default());
+            }
+        }
+        if id == 0 {
+            for provider in &module.providers {
+                let later = Node::Provider(config.provider_block(provider));
+                self.connect(config, id, &later, body_references(&provider.body));
+            }
+        }
+    }
+
+    fn add(&mut self, node: Node) {
+        self.places.insert(node.clone(), self.nodes.len());
+        self.nodes.push(node);
+        self.before.push(Vec::new());
+    }
+
+    /// Whatever is inside of a module begins after its expansion, and is part of all of it.
+    fn inside(&mut self, id: ModuleId, node: &Node) {
+        self.order(&Node::Expand(id), node);
+        self.order(node, &Node::Close(id));
+    }
+
+    fn connect(&mut self, config: &Config, id: ModuleId, later: &Node, references: Vec<Reference>) {
+        for reference in &references {
+            match reference {
+                Reference::Variable(name) => self.order(&Node::Variable(id, name.clone()), later),
+                Reference::Local(name) => self.order(&Node::Local(id, name.clone()), later),
+                Reference::Resource { .. } | Reference::Data { .. } => {
+                    self.order(&Node::Resource(id, reference.to_string()), later);
+                }
+                Reference::Module { name, output } => {
+                    let Some(child) = config.modules[id].children.get(name) else { continue };
+                    let outputs = &config.modules[*child].module.outputs;
+                    match output.as_ref().filter(|output| outputs.contains_key(*output)) {
+                        Some(output) => self.order(&Node::Output(*child, output.clone()), later),
+                        None => self.order(&Node::Close(*child), later),
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// `depends_on`: a module is meant with all that it does.
+    fn connect_whole(&mut self, config: &Config, id: ModuleId, later: &Node, references: &[Reference]) {
+        for reference in references {
+            match reference {
+                Reference::Module { name, .. } => {
+                    if let Some(child) = config.modules[id].children.get(name) {
+                        self.order(&Node::Close(*child), later);
+                    }
+                }
+                other => self.connect(config, id, later, vec![other.clone()]),
+            }
+        }
+    }
+
+    /// A reference to something that is not there is reported when it is evaluated.
+    fn order(&mut self, earlier: &Node, later: &Node) {
+        if let (Some(earlier), Some(later)) = (self.places.get(earlier), self.places.get(later)) {
+            self.before[*later].push(*earlier);
+        }
+    }
+
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    pub fn place(&self, node: &Node) -> Option<usize> {
+        self.places.get(node).copied()
+    }
+
+    pub fn before(&self, place: usize) -> &[usize] {
+        &self.before[place]
+    }
+
+    /// All nodes, each after those that it waits for; `Err` with a node that waits for itself.
+    fn sorted(&self) -> Result<Vec<usize>, usize> {
+        let mut after: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
+        let mut waiting: Vec<usize> = self.before.iter().map(Vec::len).collect();
+        for (later, before) in self.before.iter().enumerate() {
+            before.iter().for_each(|earlier| after[*earlier].push(later));
+        }
+        let mut order: Vec<usize> = (0..self.nodes.len()).filter(|place| waiting[*place] == 0).collect();
+        let mut next = 0;
+        while next < order.len() {
+            for later in &after[order[next]] {
+                waiting[*later] -= 1;
+                if waiting[*later] == 0 {
+                    order.push(*later);
+                }
+            }
+            next += 1;
+        }
+        match waiting.iter().position(|waiting| *waiting > 0) {
+            None => Ok(order),
+            Some(place) => Err(place),
+        }
+    }
+
+    fn cycle(&self) -> Option<usize> {
+        self.sorted().err()
+    }
+
+    /// All nodes, each after those that it waits for.
+    pub fn in_order(&self) -> Vec<usize> {
+        self.sorted().unwrap_or_default()
+    }
+
+    /// All nodes that a node waits for, near and far.
+    pub fn all_before(&self, place: usize) -> BTreeSet<usize> {
+        let mut found = BTreeSet::new();
+        let mut open = self.before[place].clone();
+        while let Some(place) = open.pop() {
+            if found.insert(place) {
+                open.extend(&self.before[place]);
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use crate::native::config::Config;
+    use crate::{Workspace, native::object::Outcome};
+
+    fn load(text: &str) -> Outcome<Config> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("main.tf"), text).unwrap();
+        Config::load(&Workspace {
+            folder: folder.path().to_owned(),
+            scratch: folder.path().to_owned(),
+            variables: BTreeMap::new(),
+            state: None,
+            environment: BTreeMap::new(),
+        })
+    }
+
+    #[test]
+    fn dependencies_reach_through_locals_and_cycles_are_found() {
+        let config = load(
+            "resource \"terraform_data\" \"a\" {}\nlocals { x = terraform_data.a.id }\n\
+             resource \"terraform_data\" \"b\" { input = local.x }\n",
+        );
+        let config = config.unwrap_or_else(|found| panic!("{found:?}"));
+        let b = &config.resources()[1];
+        assert_eq!(b.dependencies.iter().collect::<Vec<_>>(), ["terraform_data.a"]);
+        assert!(load("locals {\n  a = local.b\n  b = local.a\n}\n").is_err());
+    }
+}

@@ -1,0 +1,444 @@
+//! The configuration of one run: the modules with what they say, and what depends on what in them.
+
+mod graph;
+mod inputs;
+mod limits;
+mod sources;
+mod spec;
+mod version;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use landform_cty::{Mark, Value};
+use landform_lang::{Diagnostics, Module, ProviderConfig, Resource, Tree};
+
+pub use graph::{Graph, Node};
+pub use inputs::collect as collect_variables;
+pub use limits::{range, unsupported};
+pub use sources::provider_address;
+pub use spec::body_spec;
+
+use super::object::Outcome;
+use crate::state::TERRAFORM_VERSION;
+use crate::{Address, Diagnostic, EngineError, Severity, Unsupported, Workspace};
+use sources::Sources;
+
+/// A module's place in [`Config::modules`]; the root is 0.
+pub type ModuleId = usize;
+
+pub struct Config {
+    pub modules: Vec<ModuleNode>,
+    pub graph: Graph,
+    /// The values of the root module's variables.
+    pub variables: BTreeMap<String, Value>,
+    pub folder: std::path::PathBuf,
+    resources: Vec<ResourceConfig>,
+    by_address: HashMap<String, usize>,
+    versions: BTreeMap<String, String>,
+    warnings: Vec<Diagnostic>,
+}
+
+/// One `module` block with what it calls, or the root.
+pub struct ModuleNode {
+    /// `module.a.module.b`; empty for the root.
+    pub path: String,
+    /// Where its files are, as seen from the root module; `.` for the root itself.
+    pub place: String,
+    /// Who calls it, and by what name.
+    pub parent: Option<(ModuleId, String)>,
+    pub children: BTreeMap<String, ModuleId>,
+    pub module: Module,
+    sources: Sources,
+    /// By its place in the module.
+    resource_places: HashMap<String, usize>,
+}
+
+/// One `resource` or `data` block.
+pub struct ResourceConfig {
+    pub module: ModuleId,
+    /// `TYPE.NAME`, or `data.TYPE.NAME`: its address inside of the module.
+    pub local: String,
+    /// `module.a.TYPE.NAME`: its address in the whole configuration.
+    pub address: String,
+    pub data: bool,
+    pub type_name: String,
+    pub name: String,
+    /// The provider in charge, as a state names it.
+    pub provider: String,
+    /// The resources that it depends on, near and far, as the state lists them.
+    pub dependencies: BTreeSet<String>,
+    /// Whether a replacement comes before the end of the old object: because the block says so, or because something
+    /// that stands on it does.
+    pub create_before_destroy: bool,
+}
+
+impl Config {
+    pub fn load(workspace: &Workspace) -> Outcome<Config> {
+        let tree = Tree::load(&workspace.folder).map_err(translate)?;
+        Config::of_tree(tree, workspace)
+    }
+
+    pub fn of_tree(tree: Tree, workspace: &Workspace) -> Outcome<Config> {
+        let mut modules = Vec::new();
+        flatten(tree, String::new(), None, &mut modules);
+        modules.iter().try_for_each(|node| check_version(&node.module))?;
+        let root = &modules[0].module;
+        let mut warnings = ignored(root);
+        let variables = inputs::of_workspace(root, workspace, &mut warnings)?;
+        let mut versions = BTreeMap::new();
+        modules.iter().for_each(|node| node.sources.collect_versions(&mut versions));
+        let mut config = Config {
+            modules,
+            graph: Graph::default(),
+            variables,
+            folder: workspace.folder.clone(),
+            resources: Vec::new(),
+            by_address: HashMap::new(),
+            versions,
+            warnings,
+        };
+        config.check_calls()?;
+        config.graph = Graph::new(&config)?;
+        config.resources = config.read_resources();
+        config.by_address =
+            config.resources.iter().enumerate().map(|(at, resource)| (resource.address.clone(), at)).collect();
+        config.spread_create_before_destroy();
+        Ok(config)
+    }
+
+    fn read_resources(&self) -> Vec<ResourceConfig> {
+        let mut resources = Vec::new();
+        for (id, node) in self.modules.iter().enumerate() {
+            for resource in &node.module.resources {
+                let place = self.graph.place(&Node::Resource(id, resource.address()));
+                let before = place.map(|place| self.graph.all_before(place)).unwrap_or_default();
+                resources.push(ResourceConfig {
+                    module: id,
+                    local: resource.address(),
+                    address: self.absolute(id, &resource.address()),
+                    data: resource.data,
+                    type_name: resource.resource_type.clone(),
+                    name: resource.name.clone(),
+                    provider: self.provider_of(id, resource),
+                    dependencies: before.into_iter().filter_map(|place| self.resource_at(place)).collect(),
+                    create_before_destroy: resource.lifecycle.create_before_destroy == Some(true),
+                });
+            }
+        }
+        resources
+    }
+
+    /// What is made before its predecessor ends must find everything that it stands on made already.
+    fn spread_create_before_destroy(&mut self) {
+        let forced: BTreeSet<String> = self
+            .resources
+            .iter()
+            .filter(|resource| resource.create_before_destroy)
+            .flat_map(|resource| resource.dependencies.iter().cloned())
+            .collect();
+        for resource in self.resources.iter_mut().filter(|resource| !resource.data) {
+            resource.create_before_destroy |= forced.contains(&resource.address);
+        }
+    }
+
+    fn resource_at(&self, place: usize) -> Option<String> {
+        match &self.graph.nodes()[place] {
+            Node::Resource(id, local) => Some(self.absolute(*id, local)),
+            _ => None,
+        }
+    }
+
+    fn absolute(&self, id: ModuleId, local: &str) -> String {
+        match self.modules[id].path.as_str() {
+            "" => local.to_owned(),
+            path => format!("{path}.{local}"),
+        }
+    }
+
+    /// A node as a message names it.
+    pub fn node_name(&self, node: &Node) -> String {
+        match node {
+            Node::Expand(id) | Node::Close(id) => self.modules[*id].path.clone(),
+            Node::Variable(id, name) => self.absolute(*id, &format!("var.{name}")),
+            Node::Local(id, name) => self.absolute(*id, &format!("local.{name}")),
+            Node::Resource(id, local) => self.absolute(*id, local),
+            Node::Provider(address) => address.clone(),
+            Node::Output(id, name) => self.absolute(*id, &format!("output.{name}")),
+            Node::Check(id, name) => self.absolute(*id, &format!("check.{name}")),
+        }
+    }
+
+    /// What a call gives to a module must be what the module asks for.
+    fn check_calls(&self) -> Outcome<()> {
+        let mut found = Vec::new();
+        for node in &self.modules {
+            let Some((parent, name)) = &node.parent else { continue };
+            let call = &self.modules[*parent].module.calls[name];
+            let mut note = |summary: &str, detail: String, at: &landform_lang::SourceRange| {
+                found.push(Diagnostic { range: Some(range(at.clone())), ..Diagnostic::error(summary, detail) });
+            };
+            for (input, expr) in &call.inputs {
+                if !node.module.variables.contains_key(input) {
+                    let detail = format!("An argument named {input:?} is not expected here.");
+                    note("Unsupported argument", detail, &expr.range());
+                }
+            }
+            for variable in node.module.variables.values() {
+                if variable.default.is_none() && !call.inputs.contains_key(&variable.name) {
+                    let detail = format!("The argument {:?} is required, but no definition was found.", variable.name);
+                    note("Missing required argument", detail, &call.range);
+                }
+            }
+        }
+        if found.is_empty() { Ok(()) } else { Err(found) }
+    }
+
+    pub fn root(&self) -> &Module {
+        &self.modules[0].module
+    }
+
+    pub fn resources(&self) -> &[ResourceConfig] {
+        &self.resources
+    }
+
+    /// The block that an object's address belongs to, if the configuration has one.
+    pub fn resource(&self, address: &Address) -> Option<&ResourceConfig> {
+        self.by_address.get(&config_address(address)).map(|at| &self.resources[*at])
+    }
+
+    pub fn resource_of(&self, node: &Node) -> Option<&ResourceConfig> {
+        let Node::Resource(id, local) = node else { return None };
+        self.by_address.get(&self.absolute(*id, local)).map(|at| &self.resources[*at])
+    }
+
+    pub fn block(&self, resource: &ResourceConfig) -> &Resource {
+        let node = &self.modules[resource.module];
+        &node.module.resources[node.resource_places[&resource.local]]
+    }
+
+    pub fn has_resource(&self, id: ModuleId, local: &str) -> bool {
+        self.modules[id].resource_places.contains_key(local)
+    }
+
+    /// The block that an `import` block is about.
+    fn import_target(&self, id: ModuleId, import: &landform_lang::Import) -> Option<Node> {
+        let (local, modules) = import.to.split_last()?;
+        let mut module = id;
+        for (name, _) in modules {
+            module = *self.modules[module].children.get(name.strip_prefix("module.")?)?;
+        }
+        self.has_resource(module, &local.0).then(|| Node::Resource(module, local.0.clone()))
+    }
+
+    /// The `import` blocks about one resource.
+    pub fn imports(&self, resource: &ResourceConfig) -> Vec<&landform_lang::Import> {
+        let node = Node::Resource(resource.module, resource.local.clone());
+        let about = |import: &&landform_lang::Import| self.import_target(0, import).as_ref() == Some(&node);
+        self.root().imports.iter().filter(about).collect()
+    }
+
+    /// What a `removed` block says about an object that the configuration does not have: whether it is to be destroyed.
+    pub fn removal(&self, address: &Address) -> Option<bool> {
+        let wanted = config_address(address);
+        let module = module_path(&address.module);
+        self.modules.iter().enumerate().find_map(|(id, node)| {
+            node.module.removed.iter().find_map(|removed| {
+                let from = self.absolute(id, &removed.from);
+                let inside = module == from || module.starts_with(&format!("{from}."));
+                (wanted == from || inside).then_some(removed.destroy)
+            })
+        })
+    }
+
+    /// The resources that a data source waits for: those that it names itself, in `depends_on` or in an expression, and
+    /// those in `depends_on` of the modules around it; with all that they stand on.
+    pub fn awaited(&self, resource: &ResourceConfig) -> BTreeSet<String> {
+        let block = self.block(resource);
+        let mut waits: Vec<Node> = self.whole(resource.module, &block.depends_on);
+        let mut named = landform_lang::body_references(&block.body);
+        named.extend(block.repetition.expr().map(landform_lang::references).unwrap_or_default());
+        named.retain(|reference| matches!(reference, landform_lang::Reference::Resource { .. }));
+        waits.extend(self.whole(resource.module, &named));
+        let mut module = resource.module;
+        while let Some((parent, call)) = &self.modules[module].parent {
+            waits.extend(self.whole(*parent, &self.modules[*parent].module.calls[call].depends_on));
+            module = *parent;
+        }
+        let places = waits.iter().filter_map(|node| self.graph.place(node));
+        let all = places.flat_map(|place| self.graph.all_before(place).into_iter().chain([place]));
+        all.filter_map(|place| self.resource_at(place)).collect()
+    }
+
+    fn whole(&self, id: ModuleId, references: &[landform_lang::Reference]) -> Vec<Node> {
+        let node = |reference: &landform_lang::Reference| match reference {
+            landform_lang::Reference::Module { name, .. } => {
+                self.modules[id].children.get(name).copied().map(Node::Close)
+            }
+            other => Some(Node::Resource(id, other.to_string())),
+        };
+        references.iter().filter_map(node).collect()
+    }
+
+    pub fn warnings(&self) -> Vec<Diagnostic> {
+        self.warnings.clone()
+    }
+
+    /// The version constraint for a provider, by source address.
+    pub fn version_of(&self, source: &str) -> &str {
+        self.versions.get(source).map_or("", String::as_str)
+    }
+
+    pub fn is_ephemeral(&self, variable: &str) -> bool {
+        self.root().variables.get(variable).is_some_and(|variable| variable.ephemeral)
+    }
+
+    /// The variables as they were given, before any conversion; defaults for the rest.
+    pub fn variables_json(&self, workspace: &Workspace) -> BTreeMap<String, serde_json::Value> {
+        let shown = self.variables.iter().filter(|(_, value)| !value.contains_mark(Mark::Ephemeral));
+        let json = |name: &String, value: &Value| match workspace.variables.get(name) {
+            Some(given) => Some(given.value.clone()),
+            None => super::object::bare(value).to_plain_json().ok(),
+        };
+        shown.filter_map(|(name, value)| Some((name.clone(), json(name, value)?))).collect()
+    }
+
+    /// The address of the provider that a block of the root module configures.
+    pub fn provider_block(&self, provider: &ProviderConfig) -> String {
+        self.modules[0].sources.address(&provider.name, provider.alias.as_deref())
+    }
+
+    /// The provider that is in charge of a resource: found by name in its module, or passed from the outside.
+    pub fn provider_of(&self, id: ModuleId, resource: &Resource) -> String {
+        let alias = resource.provider.as_ref().and_then(|(_, alias)| alias.clone());
+        self.provider_named(id, (resource.provider_name().to_owned(), alias))
+    }
+
+    fn provider_named(&self, id: ModuleId, named: (String, Option<String>)) -> String {
+        let node = &self.modules[id];
+        let Some((parent, call)) = &node.parent else { return node.sources.address(&named.0, named.1.as_deref()) };
+        match self.modules[*parent].module.calls[call].providers.get(&named) {
+            Some(passed) => self.provider_named(*parent, passed.clone()),
+            // A provider that is not passed is that of the root, whatever it is called on the way.
+            None => node.sources.address(&named.0, None),
+        }
+    }
+
+    /// The addresses of the providers that have a block in the configuration and something to do.
+    pub fn configured_providers(&self) -> BTreeSet<String> {
+        let used: BTreeSet<&String> = self.resources.iter().map(|resource| &resource.provider).collect();
+        let blocks = self.root().providers.iter().map(|block| self.provider_block(block));
+        blocks.filter(|address| used.contains(address)).collect()
+    }
+
+    /// The block that configures a provider, if there is one.
+    pub fn provider_config(&self, address: &str) -> Option<&ProviderConfig> {
+        self.root().providers.iter().find(|provider| self.provider_block(provider) == address)
+    }
+}
+
+fn flatten(tree: Tree, path: String, parent: Option<(ModuleId, String)>, modules: &mut Vec<ModuleNode>) -> ModuleId {
+    let id = modules.len();
+    let places = tree.module.resources.iter().enumerate();
+    let resource_places = places.map(|(at, resource)| (resource.address(), at)).collect();
+    modules.push(ModuleNode {
+        path: path.clone(),
+        place: if tree.place.is_empty() { ".".to_owned() } else { tree.place },
+        parent,
+        children: BTreeMap::new(),
+        sources: Sources::new(&tree.module),
+        module: tree.module,
+        resource_places,
+    });
+    for (name, child) in tree.children {
+        let prefix = if path.is_empty() { String::new() } else { format!("{path}.") };
+        let inner = flatten(child, format!("{prefix}module.{name}"), Some((id, name.clone())), modules);
+        modules[id].children.insert(name, inner);
+    }
+    id
+}
+
+/// The address of the block that an object belongs to: without any keys.
+pub fn config_address(address: &Address) -> String {
+    let keyless = Address { module: module_path(&address.module), key: None, ..address.clone() };
+    keyless.to_string()
+}
+
+/// `module.a.module.b` of `module.a[0].module.b["x"]`.
+pub fn module_path(instance: &str) -> String {
+    let (mut path, mut inside, mut quoted, mut escaped) = (String::new(), false, false, false);
+    for character in instance.chars() {
+        match character {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            '[' if !quoted => inside = true,
+            ']' if !quoted => inside = false,
+            other if !inside => path.push(other),
+            _ => {}
+        }
+    }
+    path
+}
+
+fn check_version(module: &Module) -> Outcome<()> {
+    let unmet = |constraint: &&String| version::satisfies(constraint) != Some(true);
+    match module.required_versions.iter().find(unmet) {
+        None => Ok(()),
+        Some(constraint) => {
+            let detail = format!(
+                "This configuration requires the version {constraint:?} of OpenTofu; the native engine works as OpenTofu \
+                 {TERRAFORM_VERSION}."
+            );
+            Err(vec![Diagnostic::error("Unsupported OpenTofu Core version", detail)])
+        }
+    }
+}
+
+fn ignored(module: &Module) -> Vec<Diagnostic> {
+    let warn = |ignored: &landform_lang::Ignored| Diagnostic {
+        severity: Severity::Warning,
+        range: Some(range(ignored.range.clone())),
+        ..Diagnostic::error(format!("Ignored: {}", ignored.construct), "Landform keeps the state itself.")
+    };
+    module.ignored.iter().map(warn).collect()
+}
+
+pub fn translate(diagnostics: Diagnostics) -> Vec<Diagnostic> {
+    let one = |diagnostic: landform_lang::Diagnostic| {
+        let range = diagnostic.range.map(range);
+        let plain = match diagnostic.cause {
+            landform_lang::Cause::Unsupported => not_supported(diagnostic.detail),
+            _ => Diagnostic::error(diagnostic.summary, diagnostic.detail),
+        };
+        Diagnostic { range, ..plain }
+    };
+    diagnostics.into_iter().map(one).collect()
+}
+
+/// The summary of a diagnostic that is about this engine and not about the configuration.
+const UNSUPPORTED: &str = "Unsupported construct";
+
+pub fn not_supported(construct: String) -> Diagnostic {
+    Diagnostic::error(UNSUPPORTED, construct)
+}
+
+/// What went wrong before anything was changed. If it is this engine that cannot, the other one may.
+pub fn failure(diagnostics: Vec<Diagnostic>) -> EngineError {
+    let foreign = |diagnostic: &Diagnostic| diagnostic.summary == UNSUPPORTED;
+    if !diagnostics.iter().any(foreign) {
+        return EngineError::Diagnostics(diagnostics);
+    }
+    let unsupported = |diagnostic: Diagnostic| Unsupported { construct: diagnostic.detail, range: diagnostic.range };
+    EngineError::Unsupported(diagnostics.into_iter().filter(foreign).map(unsupported).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::module_path;
+
+    #[test]
+    fn keys_of_modules_are_left_out() {
+        assert_eq!(module_path("module.a[0].module.b[\"x.[y\\\"]z\"]"), "module.a.module.b");
+        assert_eq!(module_path(""), "");
+    }
+}

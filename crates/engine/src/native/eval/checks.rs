@@ -1,0 +1,157 @@
+//! Conditions that must hold, and what became of them.
+
+use std::collections::BTreeMap;
+
+use landform_cty::{Mark, Type, Value};
+use landform_lang::{Budget, Validation, evaluate};
+use serde::{Deserialize, Serialize};
+
+use super::scope::At;
+use crate::native::config::{range, translate};
+use crate::native::object::Outcome;
+use crate::{Diagnostic, Severity};
+
+/// What a condition is about, in the words of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Var,
+    Resource,
+    Output,
+    Check,
+}
+
+/// In the order in which several results are summed up: the worst one counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    #[default]
+    Pass,
+    Unknown,
+    Fail,
+    Error,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checked {
+    pub status: Status,
+    pub failures: Vec<String>,
+}
+
+/// The results for all instances of something; nothing until it is known which there are.
+pub type Objects = Option<BTreeMap<String, Checked>>;
+
+/// The results of all conditions, by what they are about, as the configuration names it.
+#[derive(Clone, Debug, Default)]
+pub struct Checks(pub BTreeMap<(Kind, String), Objects>);
+
+impl Checks {
+    /// Something in the configuration has conditions.
+    pub fn declare(&mut self, kind: Kind, config: String) {
+        self.0.entry((kind, config)).or_default();
+    }
+
+    /// It is known which instances there are, even if there is none.
+    pub fn expand(&mut self, kind: Kind, config: String) {
+        if let Some(objects) = self.0.get_mut(&(kind, config)) {
+            objects.get_or_insert_default();
+        }
+    }
+
+    /// Several conditions of one object are one result.
+    pub fn record(&mut self, kind: Kind, config: String, object: String, checked: Checked) {
+        let objects = self.0.entry((kind, config)).or_default().get_or_insert_default();
+        let known = objects.entry(object).or_default();
+        known.status = known.status.max(checked.status);
+        known.failures.extend(checked.failures);
+    }
+
+    pub fn status(objects: &Objects) -> Status {
+        match objects {
+            None => Status::Unknown,
+            Some(objects) => objects.values().map(|checked| checked.status).max().unwrap_or_default(),
+        }
+    }
+}
+
+/// What is said where a condition does not hold.
+pub fn summary(kind: Kind, post: bool) -> &'static str {
+    match kind {
+        Kind::Var => "Invalid value for variable",
+        Kind::Resource if post => "Resource postcondition failed",
+        Kind::Resource => "Resource precondition failed",
+        Kind::Output => "Module output value precondition failed",
+        Kind::Check => "Check block assertion failed",
+    }
+}
+
+/// Evaluates conditions. A check only warns; anything else that does not hold is an error.
+pub fn evaluate_conditions(
+    conditions: &[Validation],
+    kind: Kind,
+    post: bool,
+    scope: &At<'_>,
+) -> (Checked, Vec<Diagnostic>) {
+    let mut checked = Checked::default();
+    let mut found = Vec::new();
+    for condition in conditions {
+        match evaluate_condition(condition, scope) {
+            Ok(None) => checked.status = checked.status.max(Status::Unknown),
+            Ok(Some(Ok(()))) => {}
+            Ok(Some(Err(message))) => {
+                checked.status = checked.status.max(Status::Fail);
+                let detail = match kind {
+                    Kind::Var => {
+                        format!("{message}\n\nThis was checked by the validation rule at {}.", condition.range)
+                    }
+                    _ => message.clone(),
+                };
+                checked.failures.push(message);
+                let severity = if kind == Kind::Check { Severity::Warning } else { Severity::Error };
+                found.push(Diagnostic {
+                    severity,
+                    range: Some(range(condition.condition.range())),
+                    ..Diagnostic::error(summary(kind, post), detail)
+                });
+            }
+            Err(diagnostics) => {
+                checked.status = Status::Error;
+                let severity = if kind == Kind::Check { Severity::Warning } else { Severity::Error };
+                found.extend(diagnostics.into_iter().map(|diagnostic| Diagnostic { severity, ..diagnostic }));
+            }
+        }
+    }
+    (checked, found)
+}
+
+/// `None`: not known yet. `Err` inside: what to say.
+fn evaluate_condition(condition: &Validation, scope: &At<'_>) -> Outcome<Option<Result<(), String>>> {
+    let invalid = |detail: String| {
+        let place = Some(range(condition.condition.range()));
+        vec![Diagnostic { range: place, ..Diagnostic::error("Invalid condition result", detail) }]
+    };
+    let value = evaluate(&condition.condition, scope, &mut Budget::default()).map_err(translate)?;
+    if value.is_null() {
+        return Err(invalid("Condition expression must return either true or false, not null.".into()));
+    }
+    let value =
+        value.convert(&Type::Bool).map_err(|error| invalid(format!("Invalid condition result value: {error}.")))?;
+    match value.as_bool() {
+        None => Ok(None),
+        Some(true) => Ok(Some(Ok(()))),
+        Some(false) => Ok(Some(Err(message(condition, scope)))),
+    }
+}
+
+fn message(condition: &Validation, scope: &At<'_>) -> String {
+    let text = evaluate(&condition.error_message, scope, &mut Budget::default())
+        .ok()
+        .and_then(|value: Value| value.convert(&Type::String).ok());
+    match text {
+        Some(text) if text.contains_mark(Mark::Sensitive) || text.contains_mark(Mark::Ephemeral) => {
+            "The error message included a sensitive value, so it will not be displayed.".to_owned()
+        }
+        Some(text) => text.as_str().unwrap_or("Unable to evaluate this condition's error message.").trim().to_owned(),
+        None => "Unable to evaluate this condition's error message.".to_owned(),
+    }
+}

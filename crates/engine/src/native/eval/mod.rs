@@ -1,0 +1,419 @@
+//! Evaluation: what the expressions of a configuration mean, given what is known of its objects.
+
+mod checks;
+mod repeat;
+mod scope;
+mod values;
+
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use landform_cty::{Mark, Value};
+use landform_lang::{Body, Budget, Expr, Variable, evaluate};
+use landform_protocol::Block;
+
+pub use checks::{Checked, Checks, Kind, Objects, Status};
+pub use scope::At;
+pub use values::{Each, Keys, Values};
+
+use super::change::{attribute_at, empty_object};
+use super::config::{Config, Node, ResourceConfig, body_spec, not_supported, range, translate};
+use super::object::{Outcome, at};
+use crate::{Address, Diagnostic, Severity};
+
+/// The values of one pass over a configuration.
+pub struct Eval<'a> {
+    pub config: &'a Config,
+    /// The pass before anything is known: neither inputs nor objects.
+    blind: bool,
+    values: RwLock<Values>,
+    checks: Mutex<Checks>,
+    warnings: Mutex<Vec<Diagnostic>>,
+}
+
+impl<'a> Eval<'a> {
+    pub fn new(config: &'a Config) -> Eval<'a> {
+        Eval::with(config, false)
+    }
+
+    /// For the first pass, which finds what is wrong whatever the inputs are.
+    pub fn blind(config: &'a Config) -> Eval<'a> {
+        Eval::with(config, true)
+    }
+
+    fn with(config: &'a Config, blind: bool) -> Eval<'a> {
+        Eval {
+            config,
+            blind,
+            values: RwLock::new(Values::new()),
+            checks: Mutex::new(Eval::unchecked(config)),
+            warnings: Mutex::default(),
+        }
+    }
+
+    /// Everything that has conditions, before any of them is looked at.
+    pub fn unchecked(config: &Config) -> Checks {
+        let mut checks = Checks::default();
+        for (id, node) in config.modules.iter().enumerate() {
+            let module = &node.module;
+            let declared = module.variables.values().filter(|variable| !variable.validations.is_empty());
+            declared.for_each(|variable| {
+                checks.declare(Kind::Var, config.node_name(&Node::Variable(id, variable.name.clone())));
+            });
+            let declared = module.outputs.values().filter(|output| !output.preconditions.is_empty());
+            declared.for_each(|output| {
+                checks.declare(Kind::Output, config.node_name(&Node::Output(id, output.name.clone())));
+            });
+            for name in module.checks.keys() {
+                checks.declare(Kind::Check, config.node_name(&Node::Check(id, name.clone())));
+            }
+            for resource in &module.resources {
+                let lifecycle = &resource.lifecycle;
+                if !lifecycle.preconditions.is_empty() || !lifecycle.postconditions.is_empty() {
+                    checks.declare(Kind::Resource, config.node_name(&Node::Resource(id, resource.address())));
+                }
+            }
+        }
+        checks
+    }
+
+    /// What can be said of conditions when everything is destroyed: nothing, but that the root's outputs have some.
+    pub fn unchecked_outputs(config: &Config) -> Checks {
+        let mut checks = Eval::unchecked(config);
+        for output in config.root().outputs.values().filter(|output| !output.preconditions.is_empty()) {
+            let address = format!("output.{}", output.name);
+            let checked = Checked { status: Status::Unknown, failures: Vec::new() };
+            checks.record(Kind::Output, address.clone(), address, checked);
+        }
+        checks
+    }
+
+    pub fn values(&self) -> RwLockReadGuard<'_, Values> {
+        self.values.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn values_mut(&self) -> RwLockWriteGuard<'_, Values> {
+        self.values.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn checks(&self) -> Checks {
+        self.checks.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn take_warnings(&self) -> Vec<Diagnostic> {
+        std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Evaluates a node that is nothing but expressions; resources and providers are somebody else's.
+    pub fn node(&self, node: &Node) -> Outcome<()> {
+        match node {
+            Node::Expand(id) => self.expand(*id),
+            Node::Variable(0, name) => self.root_variable(name),
+            Node::Variable(id, name) => self.each_instance(*id, |instance| self.variable(*id, instance, name)),
+            Node::Local(id, name) => self.each_instance(*id, |instance| self.local(*id, instance, name)),
+            Node::Output(id, name) => self.each_instance(*id, |instance| self.output(*id, instance, name)),
+            Node::Check(id, name) => self.each_instance(*id, |instance| self.check(*id, instance, name)),
+            Node::Resource(..) | Node::Provider(_) | Node::Close(_) => Ok(()),
+        }
+    }
+
+    /// The instances of a module.
+    pub fn instances(&self, id: usize) -> Vec<String> {
+        self.values().instances(&self.config.modules[id].path).to_vec()
+    }
+
+    fn each_instance(&self, id: usize, evaluate: impl Fn(&str) -> Outcome<()>) -> Outcome<()> {
+        let mut found = Vec::new();
+        for instance in self.instances(id) {
+            found.extend(evaluate(&instance).err().into_iter().flatten());
+        }
+        if found.is_empty() { Ok(()) } else { Err(found) }
+    }
+
+    fn expand(&self, id: usize) -> Outcome<()> {
+        let node = &self.config.modules[id];
+        let Some((parent, name)) = &node.parent else { return Ok(()) };
+        let repetition = &self.config.modules[*parent].module.calls[name].repetition;
+        for instance in self.instances(*parent) {
+            let keys = if self.blind {
+                repeat::any_keys(repetition)
+            } else {
+                let values = self.values();
+                repeat::keys(repetition, &self.at(&values, *parent, &instance, &Each::Once))?
+            };
+            self.values_mut().expand_module(&node.path, &instance, name, keys);
+        }
+        Ok(())
+    }
+
+    fn at<'s>(&'s self, values: &'s Values, module: usize, instance: &'s str, each: &'s Each) -> At<'s> {
+        At { config: self.config, values, module, instance, each, this: None }
+    }
+
+    fn root_variable(&self, name: &str) -> Outcome<()> {
+        let variable = &self.config.root().variables[name];
+        let value = if self.blind {
+            marked(Value::unknown(variable.ty.clone()), variable)
+        } else {
+            self.config.variables[name].clone()
+        };
+        self.values_mut().set_variable("", name, value);
+        self.validate_variable(0, "", variable)
+    }
+
+    fn variable(&self, id: usize, instance: &str, name: &str) -> Outcome<()> {
+        let node = &self.config.modules[id];
+        let (parent, call) = node.parent.as_ref().expect("only the root has no parent");
+        let variable = &node.module.variables[name];
+        let given = self.config.modules[*parent].module.calls[call].inputs.get(name);
+        let value = {
+            let values = self.values();
+            let each = values.each(instance);
+            let outer = parent_instance(instance);
+            let scope = self.at(&values, *parent, outer, &each);
+            match given {
+                Some(expr) => Some(evaluate(expr, &scope, &mut Budget::default()).map_err(translate)?),
+                None => None,
+            }
+        };
+        let value = landform_lang::module_variable_value(variable, value).map_err(|diagnostics| {
+            let place = given.map(|expr| range(expr.range()));
+            translate(diagnostics).into_iter().map(|one| Diagnostic { range: place.clone(), ..one }).collect::<Vec<_>>()
+        })?;
+        self.values_mut().set_variable(instance, name, value);
+        self.validate_variable(id, instance, variable)
+    }
+
+    fn validate_variable(&self, id: usize, instance: &str, variable: &Variable) -> Outcome<()> {
+        if self.blind || variable.validations.is_empty() {
+            return Ok(());
+        }
+        let (checked, found) = {
+            let values = self.values();
+            let scope = self.at(&values, id, instance, &Each::Once);
+            checks::evaluate_conditions(&variable.validations, Kind::Var, false, &scope)
+        };
+        let config = self.config.node_name(&Node::Variable(id, variable.name.clone()));
+        self.record(Kind::Var, config, inside(instance, &format!("var.{}", variable.name)), checked);
+        let place = Some(range(variable.range.clone()));
+        self.pass_on(found.into_iter().map(|one| Diagnostic { range: place.clone(), ..one }).collect())
+    }
+
+    fn local(&self, id: usize, instance: &str, name: &str) -> Outcome<()> {
+        let value = self.evaluate(&self.config.modules[id].module.locals[name].value, id, instance)?;
+        self.values_mut().set_local(instance, name, value);
+        Ok(())
+    }
+
+    fn evaluate(&self, expr: &Expr, id: usize, instance: &str) -> Outcome<Value> {
+        let values = self.values();
+        let scope = self.at(&values, id, instance, &Each::Once);
+        evaluate(expr, &scope, &mut Budget::default()).map_err(translate)
+    }
+
+    fn output(&self, id: usize, instance: &str, name: &str) -> Outcome<()> {
+        let output = &self.config.modules[id].module.outputs[name];
+        if !self.blind && !output.preconditions.is_empty() {
+            let (checked, found) = {
+                let values = self.values();
+                let scope = self.at(&values, id, instance, &Each::Once);
+                checks::evaluate_conditions(&output.preconditions, Kind::Output, false, &scope)
+            };
+            let config = self.config.node_name(&Node::Output(id, name.to_owned()));
+            self.record(Kind::Output, config, inside(instance, &format!("output.{name}")), checked);
+            self.pass_on(found)?;
+        }
+        let value = self.evaluate(&output.value, id, instance)?;
+        let wrong = |summary: &str, detail: &str| {
+            vec![Diagnostic { range: Some(range(output.range.clone())), ..Diagnostic::error(summary, detail) }]
+        };
+        let root = id == 0;
+        if value.contains_mark(Mark::Ephemeral) && !output.ephemeral {
+            let detail = if root {
+                "Output values cannot be ephemeral in the root module."
+            } else {
+                "The value being assigned to the output is ephemeral, but the output is not marked as ephemeral."
+            };
+            return Err(wrong("Invalid output value", detail));
+        }
+        if value.contains_mark(Mark::Sensitive) && !output.sensitive && root {
+            let detail = "To reduce the risk of accidentally exporting sensitive data that was intended to be only \
+                          internal, OpenTofu requires that any root module output containing sensitive data be \
+                          explicitly marked as sensitive, to confirm your intent.\n\nIf you do intend to export this \
+                          data, annotate the output value as sensitive by adding the following argument:\n    sensitive \
+                          = true";
+            return Err(wrong("Output refers to sensitive values", detail));
+        }
+        let value = if output.sensitive && !root { value.with_mark(Mark::Sensitive) } else { value };
+        let value = if root { super::object::bare(&value) } else { value };
+        self.values_mut().set_output(instance, name, value);
+        Ok(())
+    }
+
+    fn check(&self, id: usize, instance: &str, name: &str) -> Outcome<()> {
+        if self.blind {
+            return Ok(());
+        }
+        let (checked, found) = {
+            let values = self.values();
+            let scope = self.at(&values, id, instance, &Each::Once);
+            let assertions = &self.config.modules[id].module.checks[name].assertions;
+            checks::evaluate_conditions(assertions, Kind::Check, false, &scope)
+        };
+        let config = self.config.node_name(&Node::Check(id, name.to_owned()));
+        self.record(Kind::Check, config, inside(instance, &format!("check.{name}")), checked);
+        self.pass_on(found)
+    }
+
+    fn record(&self, kind: Kind, config: String, object: String, checked: Checked) {
+        self.checks.lock().unwrap_or_else(PoisonError::into_inner).record(kind, config, object, checked);
+    }
+
+    /// Errors are errors; warnings are kept.
+    fn pass_on(&self, found: Vec<Diagnostic>) -> Outcome<()> {
+        let (errors, warnings): (Vec<_>, Vec<_>) = found.into_iter().partition(Diagnostic::is_error);
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).extend(warnings);
+        if errors.is_empty() { Ok(()) } else { Err(errors) }
+    }
+
+    /// Finds the instances of a resource in one instance of its module, and makes places for them.
+    pub fn expand_resource(&self, resource: &ResourceConfig, instance: &str) -> Outcome<Keys> {
+        let repetition = &self.config.block(resource).repetition;
+        let keys = if self.blind {
+            repeat::any_keys(repetition)
+        } else {
+            let values = self.values();
+            repeat::keys(repetition, &self.at(&values, resource.module, instance, &Each::Once))?
+        };
+        self.checks.lock().unwrap_or_else(PoisonError::into_inner).expand(Kind::Resource, resource.address.clone());
+        self.values_mut().expand_resource(instance, &resource.local, keys.clone());
+        Ok(keys)
+    }
+
+    /// What the configuration wants of one object.
+    pub fn body(&self, resource: &ResourceConfig, address: &Address, each: &Each, block: &Block) -> Outcome<Value> {
+        let values = self.values();
+        let scope = self.at(&values, resource.module, &address.module, each);
+        let value = decode(&self.config.block(resource).body, block, &scope);
+        let value =
+            value.map_err(|found| found.into_iter().map(|diagnostic| at(address, diagnostic)).collect::<Vec<_>>())?;
+        if value.contains_mark(Mark::Ephemeral) {
+            return Err(vec![at(address, not_supported(format!("ephemeral value in {address}")))]);
+        }
+        if !self.blind && sets_write_only(block, &value) {
+            return Err(vec![at(address, not_supported(format!("write-only argument of {address}")))]);
+        }
+        Ok(value)
+    }
+
+    /// What the configuration says to a provider.
+    pub fn provider(&self, address: &str, block: &Block) -> Outcome<Value> {
+        match self.config.provider_config(address) {
+            Some(provider) => {
+                let values = self.values();
+                decode(&provider.body, block, &self.at(&values, 0, "", &Each::Once))
+            }
+            None => Ok(empty_object(block)),
+        }
+    }
+
+    /// The conditions of an object: before it is planned, or (`this`) after.
+    pub fn conditions(
+        &self,
+        resource: &ResourceConfig,
+        address: &Address,
+        each: &Each,
+        this: Option<&Value>,
+    ) -> Outcome<()> {
+        let lifecycle = &self.config.block(resource).lifecycle;
+        let conditions = if this.is_some() { &lifecycle.postconditions } else { &lifecycle.preconditions };
+        if conditions.is_empty() {
+            return Ok(());
+        }
+        let (checked, found) = {
+            let values = self.values();
+            let scope = At { this, ..self.at(&values, resource.module, &address.module, each) };
+            checks::evaluate_conditions(conditions, Kind::Resource, this.is_some(), &scope)
+        };
+        self.record(Kind::Resource, resource.address.clone(), address.to_string(), checked);
+        self.pass_on(found.into_iter().map(|diagnostic| at(address, diagnostic)).collect())
+    }
+
+    /// The instances that something in the root module has.
+    pub fn root_keys(&self, repetition: &landform_lang::Repetition) -> Outcome<Keys> {
+        let values = self.values();
+        repeat::keys(repetition, &self.at(&values, 0, "", &Each::Once))
+    }
+
+    pub fn root_scope<'s>(&'s self, values: &'s Values, each: &'s Each) -> At<'s> {
+        self.at(values, 0, "", each)
+    }
+
+    /// An expression about one object, for instance the key of a reference in `replace_triggered_by`.
+    pub fn about(&self, expr: &Expr, resource: &ResourceConfig, address: &Address, each: &Each) -> Outcome<Value> {
+        let values = self.values();
+        let scope = self.at(&values, resource.module, &address.module, each);
+        evaluate(expr, &scope, &mut Budget::default()).map_err(translate)
+    }
+
+    /// The value of an output of the root module, if it has been evaluated.
+    pub fn root_output(&self, name: &str) -> Option<Value> {
+        self.values().output("", name)
+    }
+}
+
+fn decode(body: &Body, block: &Block, scope: &At<'_>) -> Outcome<Value> {
+    landform_lang::decode_body(body, &body_spec(block), scope, &mut Budget::default()).map_err(translate)
+}
+
+fn marked(value: Value, variable: &Variable) -> Value {
+    let value = if variable.sensitive { value.with_mark(Mark::Sensitive) } else { value };
+    if variable.ephemeral { value.with_mark(Mark::Ephemeral) } else { value }
+}
+
+/// The module instance that calls this one.
+pub fn parent_instance(instance: &str) -> &str {
+    let (mut quoted, mut escaped, mut last) = (false, false, 0);
+    let text = instance.as_bytes();
+    for (place, byte) in text.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'.' if !quoted && text[place..].starts_with(b".module.") => last = place,
+            _ => {}
+        }
+    }
+    &instance[..last]
+}
+
+/// The address of something inside of a module's instance.
+fn inside(instance: &str, local: &str) -> String {
+    if instance.is_empty() { local.to_owned() } else { format!("{instance}.{local}") }
+}
+
+/// Whether the configuration says something that a provider must not give back.
+fn sets_write_only(block: &Block, value: &Value) -> bool {
+    let mut found = false;
+    value.walk(&mut |path, part| {
+        let write_only = attribute_at(block, path).is_some_and(|attribute| attribute.write_only);
+        found |= write_only && !part.is_null();
+        !found
+    });
+    found
+}
+
+/// A warning in the words of an error.
+pub fn warning(diagnostic: Diagnostic) -> Diagnostic {
+    Diagnostic { severity: Severity::Warning, ..diagnostic }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parent_instance;
+
+    #[test]
+    fn the_caller_of_a_module_is_found_by_its_address() {
+        assert_eq!(parent_instance("module.a[0]"), "");
+        assert_eq!(parent_instance("module.a[\".module.x\"].module.b"), "module.a[\".module.x\"]");
+    }
+}

@@ -1,0 +1,125 @@
+//! How many instances `count` and `for_each` make.
+
+use std::collections::BTreeMap;
+
+use landform_cty::{Mark, Type, Value};
+use landform_lang::{Budget, Expr, Repetition, evaluate};
+
+use super::scope::At;
+use super::values::Keys;
+use crate::Diagnostic;
+use crate::native::config::{range, translate};
+use crate::native::object::Outcome;
+
+/// More instances than this are a mistake, and each costs memory in a process that serves others too.
+const MAX_INSTANCES: u64 = 100_000;
+
+pub fn keys(repetition: &Repetition, scope: &At<'_>) -> Outcome<Keys> {
+    match repetition {
+        Repetition::Once => Ok(Keys::Once),
+        Repetition::Count(expr) => count(expr, scope).map(Keys::Count),
+        Repetition::ForEach(expr) => for_each(expr, scope).map(Keys::Each),
+    }
+}
+
+/// The instances before any value is known.
+pub fn any_keys(repetition: &Repetition) -> Keys {
+    match repetition {
+        Repetition::Once => Keys::Once,
+        Repetition::Count(_) => Keys::AnyCount,
+        Repetition::ForEach(_) => Keys::AnyEach,
+    }
+}
+
+fn invalid(summary: &str, detail: &str, expr: &Expr) -> Vec<Diagnostic> {
+    vec![Diagnostic { range: Some(range(expr.range())), ..Diagnostic::error(summary, detail) }]
+}
+
+fn count(expr: &Expr, scope: &At<'_>) -> Outcome<u64> {
+    let invalid = |detail: &str| invalid("Invalid count argument", detail, expr);
+    let value = evaluate(expr, scope, &mut Budget::default()).map_err(translate)?;
+    if value.contains_mark(Mark::Sensitive) || value.contains_mark(Mark::Ephemeral) {
+        let detail = "Sensitive and ephemeral values, or values derived from them, cannot be used as count arguments: \
+                      they would be disclosed by the number of instances.";
+        return Err(invalid(detail));
+    }
+    let value = value
+        .convert(&Type::Number)
+        .map_err(|error| invalid(&format!("The given \"count\" argument value is unsuitable: {error}.")))?;
+    if value.is_null() {
+        return Err(invalid("The given \"count\" argument value is null. An integer is required."));
+    }
+    let Some(number) = value.as_number() else {
+        let detail = "The \"count\" value depends on resource attributes that cannot be determined until apply, so \
+                      OpenTofu cannot predict how many instances will be created. To work around this, use the -target \
+                      argument to first apply only the resources that the count depends on.";
+        return Err(invalid(detail));
+    };
+    match number.to_string().parse::<u64>() {
+        Ok(count) if count <= MAX_INSTANCES => Ok(count),
+        Ok(_) => Err(invalid("The given \"count\" argument value is too large.")),
+        Err(_) => {
+            Err(invalid("The given \"count\" argument value is unsuitable: it must be a whole number, zero or more."))
+        }
+    }
+}
+
+fn for_each(expr: &Expr, scope: &At<'_>) -> Outcome<BTreeMap<String, Value>> {
+    let invalid = |detail: &str| invalid("Invalid for_each argument", detail, expr);
+    let value = evaluate(expr, scope, &mut Budget::default()).map_err(translate)?;
+    if value.has_mark(Mark::Sensitive) || value.has_mark(Mark::Ephemeral) {
+        return Err(invalid(
+            "Sensitive values, or values derived from sensitive values, cannot be used as for_each arguments. If used, the \
+             sensitive value could be exposed as a resource instance key.",
+        ));
+    }
+    if value.is_null() {
+        return Err(invalid(
+            "The given \"for_each\" argument value is unsuitable: the given \"for_each\" argument value is null. A map, or \
+             set of strings is allowed.",
+        ));
+    }
+    let is_set = matches!(value.ty, Type::Set(_));
+    if !matches!(value.ty, Type::Set(_) | Type::Map(_) | Type::Object { .. } | Type::Dynamic) {
+        return Err(invalid(&format!(
+            "The given \"for_each\" argument value is unsuitable: the \"for_each\" argument must be a map, or set of \
+             strings, and you have provided a value of type {}.",
+            value.ty.friendly_name()
+        )));
+    }
+    if !value.is_known() || (is_set && !value.is_wholly_known()) {
+        let what = if is_set { "set includes values derived from" } else { "map includes keys derived from" };
+        return Err(invalid(&format!(
+            "The \"for_each\" {what} resource attributes that cannot be determined until apply, and so OpenTofu cannot \
+             determine the full set of keys that will identify the instances of this resource."
+        )));
+    }
+    let pairs: BTreeMap<String, Value> = match (value.as_sequence(), value.as_mapping()) {
+        (_, Some(fields)) => fields.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
+        (Some(elements), _) => {
+            let mut pairs = BTreeMap::new();
+            for element in elements {
+                if element.is_null() {
+                    return Err(invalid(
+                        "The given \"for_each\" argument value is unsuitable: \"for_each\" sets must not contain null \
+                         values.",
+                    ));
+                }
+                let Some(key) = element.as_str() else {
+                    return Err(invalid(&format!(
+                        "The given \"for_each\" argument value is unsuitable: \"for_each\" supports maps and sets of \
+                         strings, but you have provided a set containing type {}.",
+                        element.ty.friendly_name()
+                    )));
+                };
+                pairs.insert(key.to_owned(), element.clone());
+            }
+            pairs
+        }
+        _ => BTreeMap::new(),
+    };
+    if pairs.len() as u64 > MAX_INSTANCES {
+        return Err(invalid("The given \"for_each\" argument value is too large."));
+    }
+    Ok(pairs)
+}

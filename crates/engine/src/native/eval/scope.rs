@@ -1,0 +1,106 @@
+use landform_cty::{Type, Value};
+use landform_lang::{Diagnostic, PathKind, Reference, Scope};
+
+use super::values::{Each, Values};
+use crate::Key;
+use crate::native::config::{Config, ModuleId};
+
+/// Where an expression is evaluated.
+pub struct At<'a> {
+    pub config: &'a Config,
+    pub values: &'a Values,
+    pub module: ModuleId,
+    /// The module's instance.
+    pub instance: &'a str,
+    pub each: &'a Each,
+    /// What `self` means.
+    pub this: Option<&'a Value>,
+}
+
+impl At<'_> {
+    fn where_declared(&self) -> String {
+        match self.config.modules[self.module].path.as_str() {
+            "" => "the root module".to_owned(),
+            path => path.to_owned(),
+        }
+    }
+
+    fn resource(&self, reference: &Reference) -> Result<Value, Diagnostic> {
+        let local = reference.to_string();
+        if !self.config.has_resource(self.module, &local) {
+            let detail = format!("A resource {local} has not been declared in {}.", self.where_declared());
+            return Err(Diagnostic::new("Reference to undeclared resource", detail));
+        }
+        Ok(self.values.resource(self.instance, &local).unwrap_or_else(|| Value::unknown(Type::Dynamic)))
+    }
+
+    fn outputs(&self, name: &str) -> Result<Vec<&str>, Diagnostic> {
+        let node = &self.config.modules[self.module];
+        let child = node.children.get(name).ok_or_else(|| {
+            let detail = format!("No module call named {name:?} is declared in {}.", self.where_declared());
+            Diagnostic::new("Reference to undeclared module", detail)
+        })?;
+        Ok(self.config.modules[*child].module.outputs.keys().map(String::as_str).collect())
+    }
+}
+
+impl Scope for At<'_> {
+    fn resolve_element(&self, reference: &Reference, key: &Value) -> Option<Value> {
+        let Reference::Module { name, .. } = reference else { return None };
+        if !key.marks.is_empty() {
+            return None;
+        }
+        let key = match (key.as_str(), key.as_number().and_then(|number| number.to_string().parse().ok())) {
+            (Some(name), _) => Key::Name(name.to_owned()),
+            (None, index) => Key::Index(index?),
+        };
+        self.values.module_instance(self.instance, name, &key, &self.outputs(name).ok()?)
+    }
+
+    fn resolve(&self, reference: &Reference) -> Result<Value, Diagnostic> {
+        match reference {
+            Reference::Variable(name) => self.values.variable(self.instance, name).ok_or_else(|| {
+                let detail = format!("An input variable with the name {name:?} has not been declared.");
+                Diagnostic::new("Reference to undeclared input variable", detail)
+            }),
+            Reference::Local(name) => self.values.local(self.instance, name).ok_or_else(|| {
+                let detail = format!("A local value with the name {name:?} has not been declared.");
+                Diagnostic::new("Reference to undeclared local value", detail)
+            }),
+            Reference::Resource { .. } | Reference::Data { .. } => self.resource(reference),
+            Reference::Module { name, .. } => {
+                let outputs = self.outputs(name)?;
+                let value = self.values.module(self.instance, name, &outputs);
+                Ok(value.unwrap_or_else(|| Value::unknown(Type::Dynamic)))
+            }
+            Reference::CountIndex => match self.each {
+                Each::Index(index) => Ok(Value::number(*index)),
+                Each::AnyIndex => Ok(Value::unknown(Type::Number)),
+                _ => {
+                    let detail = "The \"count\" object can only be used in \"module\", \"resource\", and \"data\" blocks, \
+                                  and only when the \"count\" argument is set.";
+                    Err(Diagnostic::new("Reference to \"count\" in non-counted context", detail))
+                }
+            },
+            Reference::EachKey | Reference::EachValue => match self.each {
+                Each::Pair(key, _) if *reference == Reference::EachKey => Ok(Value::string(key)),
+                Each::Pair(_, value) => Ok(value.clone()),
+                Each::AnyPair if *reference == Reference::EachKey => Ok(Value::unknown(Type::String)),
+                Each::AnyPair => Ok(Value::unknown(Type::Dynamic)),
+                _ => {
+                    let detail = "The \"each\" object can be used only in \"module\" or \"resource\" blocks, and only when \
+                                  the \"for_each\" argument is set.";
+                    Err(Diagnostic::new("Reference to \"each\" in context without for_each", detail))
+                }
+            },
+            Reference::SelfObject => self.this.cloned().ok_or_else(|| {
+                let detail = "The \"self\" object is not available in this context.";
+                Diagnostic::new("Invalid \"self\" reference", detail)
+            }),
+            Reference::Path(PathKind::Module) => Ok(Value::string(&self.config.modules[self.module].place)),
+            Reference::Path(PathKind::Root) => Ok(Value::from(".")),
+            Reference::Path(PathKind::Cwd) => Ok(Value::string(self.config.folder.to_string_lossy())),
+            Reference::Workspace => Ok(Value::from("default")),
+        }
+    }
+}

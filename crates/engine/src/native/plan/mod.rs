@@ -1,0 +1,334 @@
+//! Making a plan: every object is read, and compared with what the configuration wants.
+
+mod data;
+mod imports;
+mod moves;
+mod objects;
+mod orphans;
+mod triggers;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use futures::future::join_all;
+use landform_cty::{Type, Value};
+use tokio::sync::Semaphore;
+
+pub use moves::moved_state;
+
+use super::config::{Config, Node, ResourceConfig, config_address, failure};
+use super::content::PlannedOutput;
+use super::encode;
+use super::eval::{Checks, Eval};
+use super::object::{Object, Outcome, Planned, at, bare};
+use super::outputs::{planned_outputs, removed_outputs};
+use super::session::Session;
+use super::walk::Steps;
+use crate::state::State;
+use crate::{Action, Address, Diagnostic, EngineError, Mode, Progress, ProgressEvent, Stage, Stop};
+
+pub struct Planner<'a> {
+    pub eval: Eval<'a>,
+    pub session: &'a Session<'a>,
+    pub base: &'a State,
+    /// Where objects were before they were moved, by where they are now.
+    pub moved: BTreeMap<Address, Address>,
+    pub refresh: bool,
+    pub mode: Mode,
+    /// Objects to take over, by address.
+    pub adopt: BTreeMap<Address, String>,
+    pub replace: BTreeSet<Address>,
+    pub progress: &'a dyn Progress,
+    pub stop: &'a Stop,
+    pub permits: Semaphore,
+    /// The objects of the state by the block that they belong to.
+    known: HashMap<String, Vec<Known>>,
+    world: Mutex<World>,
+}
+
+/// An object that the state has.
+#[derive(Clone)]
+struct Known {
+    address: Address,
+    deposed: Option<String>,
+}
+
+/// What comes out of the walk.
+pub struct World {
+    /// The state after the refresh.
+    pub refreshed: State,
+    pub changes: Vec<Planned>,
+    pub drift: Vec<Planned>,
+    /// The current objects among the changes, by address.
+    by_address: HashMap<Address, usize>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+/// What a plan consists of.
+pub struct Made {
+    pub world: World,
+    pub outputs: BTreeMap<String, PlannedOutput>,
+    pub checks: Checks,
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// One thing to look at: a part of the configuration, or an object that the configuration does not have.
+enum Step<'a> {
+    Node(&'a Node),
+    Orphan(Known),
+}
+
+impl<'a> Planner<'a> {
+    pub fn new(
+        config: &'a Config,
+        session: &'a Session<'a>,
+        base: &'a State,
+        (progress, stop): (&'a dyn Progress, &'a Stop),
+        parallelism: usize,
+    ) -> Planner<'a> {
+        let mut known: HashMap<String, Vec<Known>> = HashMap::new();
+        for object in base.objects() {
+            let place = known.entry(config_address(&object.address)).or_default();
+            place.push(Known { address: object.address, deposed: object.deposed });
+        }
+        let world = World {
+            refreshed: base.clone(),
+            changes: Vec::new(),
+            drift: Vec::new(),
+            by_address: HashMap::new(),
+            diagnostics: Vec::new(),
+        };
+        Planner {
+            eval: Eval::new(config),
+            session,
+            base,
+            moved: BTreeMap::new(),
+            refresh: true,
+            mode: Mode::Normal,
+            adopt: BTreeMap::new(),
+            replace: BTreeSet::new(),
+            progress,
+            stop,
+            permits: Semaphore::new(parallelism),
+            known,
+            world: Mutex::new(world),
+        }
+    }
+
+    fn config(&self) -> &'a Config {
+        self.eval.config
+    }
+
+    pub async fn run(self) -> Result<Made, EngineError> {
+        self.validate().await?;
+        let anything = self.base.objects().next().is_some();
+        if self.mode != Mode::Destroy || (self.refresh && anything) {
+            self.walk().await?;
+        }
+        let outputs = match self.mode {
+            Mode::Destroy => {
+                self.walk_destroy().await?;
+                removed_outputs(self.base).map_err(failure)?
+            }
+            Mode::Normal | Mode::RefreshOnly => planned_outputs(&self.eval, self.base).map_err(failure)?,
+        };
+        let checks = match self.mode {
+            Mode::Destroy => Eval::unchecked_outputs(self.config()),
+            _ => self.eval.checks(),
+        };
+        let warnings = self.eval.take_warnings();
+        let mut world = self.world.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if self.mode != Mode::Destroy {
+            known_outputs(&mut world.refreshed, &outputs)?;
+        }
+        let order = |a: &Planned, b: &Planned| (&a.address, &a.deposed).cmp(&(&b.address, &b.deposed));
+        world.changes.sort_by(order);
+        world.drift.sort_by(order);
+        Ok(Made { world, outputs, checks, warnings })
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first pass: whether the configuration is sound whatever the inputs are. OpenTofu makes it before every plan,
+    /// and providers find mistakes in it that a plan of today's inputs would not show.
+    async fn validate(&self) -> Result<(), EngineError> {
+        let found = validate(self.config(), self.session).await;
+        fail(found)
+    }
+
+    async fn walk(&self) -> Result<(), EngineError> {
+        let graph = &self.config().graph;
+        let mut steps = Steps::new();
+        let places: Vec<_> = graph.nodes().iter().map(|node| steps.add(Step::Node(node))).collect();
+        for (later, place) in places.iter().enumerate() {
+            for earlier in graph.before(later) {
+                steps.order(places[*earlier], *place);
+            }
+        }
+        for known in self.known.values().flatten() {
+            if self.config().resource(&known.address).is_none() {
+                steps.add(Step::Orphan(known.clone()));
+            }
+        }
+        steps.walk(|| self.stop.is_cancelled(), |step| self.step(step)).await;
+        self.end_of_walk()
+    }
+
+    async fn step(&self, step: &Step<'_>) -> bool {
+        let outcome = match step {
+            Step::Node(node) => match self.config().resource_of(node) {
+                Some(resource) => self.resource(resource).await,
+                None => self.eval.node(node),
+            },
+            Step::Orphan(known) => self.orphan(known).await,
+        };
+        match outcome {
+            Ok(()) => true,
+            Err(found) => {
+                self.world().diagnostics.extend(found);
+                false
+            }
+        }
+    }
+
+    fn end_of_walk(&self) -> Result<(), EngineError> {
+        let found = std::mem::take(&mut self.world().diagnostics);
+        if self.stop.is_cancelled() && found.is_empty() {
+            return Err(EngineError::Stopped);
+        }
+        fail(found)
+    }
+
+    fn note(&self, planned: Planned) {
+        let (address, action) = (planned.address.to_string(), planned.action);
+        if action != Action::NoOp {
+            self.progress.report(ProgressEvent::Object { address, action, stage: Stage::Planned, millis: None });
+        }
+        if !planned.after.is_null() {
+            self.eval.values_mut().set(&planned.address, planned.after.clone());
+        }
+        let mut world = self.world();
+        if planned.deposed.is_none() {
+            let place = world.changes.len();
+            world.by_address.insert(planned.address.clone(), place);
+        }
+        world.changes.push(planned);
+    }
+
+    fn note_drift(&self, address: &Address, provider: &str, before: &Object, after: Option<&Object>) {
+        let nothing = Value::null(Type::Dynamic);
+        let now = after.map_or(&nothing, |object| &object.value);
+        if before.value == *now {
+            return;
+        }
+        self.world().drift.push(Planned {
+            address: address.clone(),
+            provider: provider.to_owned(),
+            action: if after.is_some() { Action::Update } else { Action::Delete },
+            reason: None,
+            before: before.value.clone(),
+            after: now.clone(),
+            private: Vec::new(),
+            replace_paths: Vec::new(),
+            importing: None,
+            deposed: None,
+            previous: self.moved.get(address).cloned(),
+        });
+    }
+
+    /// Writes what is known of an object into the refreshed state.
+    fn remember(
+        &self,
+        schema: &landform_protocol::Schema,
+        (address, deposed): (&Address, Option<&str>),
+        provider: &str,
+        object: Option<&Object>,
+    ) -> Outcome<()> {
+        let Some(object) = object else {
+            self.world().refreshed.remove(address, deposed);
+            return Ok(());
+        };
+        let mut instance = encode::instance(schema, address, object)
+            .map_err(|detail| vec![at(address, Diagnostic::error("Failed to encode object in state", detail))])?;
+        instance.deposed = deposed.map(str::to_owned);
+        self.world().refreshed.put(address, provider, instance);
+        Ok(())
+    }
+}
+
+/// Asks every provider whether what the configuration says to it can be right, whatever the inputs are.
+pub async fn validate(config: &Config, session: &Session<'_>) -> Vec<Diagnostic> {
+    let eval = Eval::blind(config);
+    let mut found = Vec::new();
+    for place in config.graph.in_order() {
+        let node = &config.graph.nodes()[place];
+        let outcome = match config.resource_of(node) {
+            Some(resource) => {
+                let expand = |instance: String| eval.expand_resource(resource, &instance).map(drop);
+                eval.instances(resource.module).into_iter().try_for_each(expand)
+            }
+            None => eval.node(node),
+        };
+        found.extend(outcome.err().into_iter().flatten());
+    }
+    if !found.is_empty() {
+        return found;
+    }
+    for address in config.configured_providers() {
+        let outcome = async {
+            let started = session.started(&address, config).await?;
+            let value = eval.provider(&address, &started.schema.provider.block)?;
+            session.validate(&address, config, bare(&value)).await
+        };
+        found.extend(outcome.await.err().into_iter().flatten());
+    }
+    let all = config.resources().iter().map(|resource| validate_resource(&eval, session, resource));
+    for outcome in join_all(all).await {
+        found.extend(outcome.err().into_iter().flatten());
+    }
+    found
+}
+
+async fn validate_resource(eval: &Eval<'_>, session: &Session<'_>, resource: &ResourceConfig) -> Outcome<()> {
+    let address = Address {
+        module: eval.config.modules[resource.module].path.clone(),
+        data: resource.data,
+        type_name: resource.type_name.clone(),
+        name: resource.name.clone(),
+        key: None,
+    };
+    let bound = session.blank(&resource.provider, eval.config).await?;
+    let schema = if resource.data { bound.data_source(&address)? } else { bound.resource(&address)? };
+    let keys = eval.values().keys(&address.module, &resource.local).cloned().unwrap_or_default();
+    let value = eval.body(resource, &address, &keys.each(&None).unwrap_or_default(), &schema.block)?;
+    match resource.data {
+        true => bound.validate_data(&address, &value).await,
+        false => bound.validate(&address, &value).await,
+    }
+}
+
+/// Outputs that are known already are part of the refreshed state, as in OpenTofu.
+fn known_outputs(state: &mut State, outputs: &BTreeMap<String, PlannedOutput>) -> Result<(), EngineError> {
+    for (name, output) in outputs.iter().filter(|(_, output)| !output.removed && output.after.is_wholly_known()) {
+        let stored = encode::output(&output.after, output.sensitive);
+        match stored
+            .map_err(|detail| EngineError::Diagnostics(vec![Diagnostic::error("Cannot save output", detail)]))?
+        {
+            Some(stored) => drop(state.outputs.insert(name.clone(), stored)),
+            None => drop(state.outputs.remove(name)),
+        }
+    }
+    Ok(())
+}
+
+fn fail(found: Vec<Diagnostic>) -> Result<(), EngineError> {
+    let mut unique: Vec<Diagnostic> = Vec::new();
+    for diagnostic in found {
+        if !unique.contains(&diagnostic) {
+            unique.push(diagnostic);
+        }
+    }
+    if unique.is_empty() { Ok(()) } else { Err(failure(unique)) }
+}

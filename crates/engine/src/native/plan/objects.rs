@@ -1,0 +1,146 @@
+use std::collections::BTreeMap;
+
+use futures::future::join_all;
+use landform_cty::Value;
+
+use super::{Known, Planner};
+use crate::native::config::ResourceConfig;
+use crate::native::eval::{Each, Keys};
+use crate::native::object::{Outcome, Reason, Wishes, at};
+use crate::{Action, Address, Diagnostic, Key, Mode};
+
+impl Planner<'_> {
+    /// All instances of one block, and what the state has of it besides.
+    pub(super) async fn resource(&self, resource: &ResourceConfig) -> Outcome<()> {
+        let mut wanted: Vec<(Address, Each)> = Vec::new();
+        let mut orphans: Vec<(Known, Reason)> = Vec::new();
+        let known = self.known.get(&resource.address).map(Vec::as_slice).unwrap_or_default();
+        let imports = self.imports(resource)?;
+        for instance in self.eval.instances(resource.module) {
+            let keys = self.eval.expand_resource(resource, &instance)?;
+            for (key, each) in keys.all() {
+                let address = Address {
+                    module: instance.clone(),
+                    data: resource.data,
+                    type_name: resource.type_name.clone(),
+                    name: resource.name.clone(),
+                    key,
+                };
+                wanted.push((address, each));
+            }
+            let here = known.iter().filter(|known| known.address.module == instance);
+            for known in here.filter(|known| keys.each(&known.address.key).is_none()) {
+                orphans.push((known.clone(), unwanted(&known.address, &keys)));
+            }
+        }
+        for known in known.iter().filter(|known| !self.eval.values().has_instance(&known.address.module)) {
+            orphans.push((known.clone(), Reason::DeleteBecauseNoModule));
+        }
+        let current =
+            |known: &&Known| known.deposed.is_some() && !orphans.iter().any(|(orphan, _)| same(orphan, known));
+        let deposed: Vec<&Known> = known.iter().filter(current).collect();
+        let instances = join_all(wanted.iter().map(|(address, each)| self.instance(resource, address, each, &imports)));
+        let removed = join_all(orphans.iter().map(|(known, reason)| self.unwanted(known, *reason)));
+        let deposed = join_all(deposed.into_iter().map(|known| self.deposed(known)));
+        let (instances, removed, deposed) = tokio::join!(instances, removed, deposed);
+        let outcomes = instances.into_iter().chain(removed).chain(deposed);
+        let found: Vec<Diagnostic> = outcomes.filter_map(Result::err).flatten().collect();
+        if found.is_empty() { Ok(()) } else { Err(found) }
+    }
+
+    /// An object that the configuration wants.
+    async fn instance(
+        &self,
+        resource: &ResourceConfig,
+        address: &Address,
+        each: &Each,
+        imports: &BTreeMap<Address, String>,
+    ) -> Outcome<()> {
+        let _permit = self.permits.acquire().await;
+        if self.stop.is_cancelled() {
+            return Ok(());
+        }
+        if resource.data {
+            return self.data(resource, address, each).await;
+        }
+        let bound = self.session.bound(&resource.provider, &self.eval).await?;
+        let schema = bound.resource(address)?;
+        let stored = self.base.current(address).map(|(_, instance)| instance);
+        let importing = self.adopt.get(address).or(imports.get(address)).filter(|_| stored.is_none());
+        let mut object = match (importing, stored) {
+            (Some(id), _) => Some(bound.import(address, id).await?),
+            (None, Some(instance)) => Some(bound.read_state(address, instance).await?),
+            (None, None) => None,
+        };
+        if let Some(object) = &mut object {
+            object.create_before_destroy = resource.create_before_destroy;
+        }
+        if let Some(before) = object.clone().filter(|_| self.refresh && importing.is_none()) {
+            object = bound.refresh(address, before.clone()).await?;
+            self.note_drift(address, &resource.provider, &before, object.as_ref());
+            if let Some(object) = &mut object {
+                object.dependencies.extend(resource.dependencies.iter().cloned());
+            }
+        }
+        self.remember(schema, (address, None), &resource.provider, object.as_ref())?;
+        if self.mode == Mode::RefreshOnly {
+            let value = object.map_or_else(|| Value::null(schema.block.implied_type()), |object| object.value);
+            self.eval.values_mut().set(address, value);
+            return Ok(());
+        }
+        self.eval.conditions(resource, address, each, None)?;
+        let config = self.eval.body(resource, address, each, &schema.block)?;
+        let lifecycle = &self.config().block(resource).lifecycle;
+        let wishes = Wishes {
+            force: self.forced(resource, address, each)?,
+            ignore: &lifecycle.ignore_changes,
+            create_before_destroy: resource.create_before_destroy,
+        };
+        let mut planned = bound.plan(address, object.as_ref(), &config, &wishes, None).await?;
+        planned.importing = importing.cloned();
+        planned.previous = self.moved.get(address).cloned();
+        if lifecycle.prevent_destroy && planned.replaces() {
+            return Err(vec![protected(address)]);
+        }
+        if let (Action::NoOp, Some(object)) = (planned.action, &mut object) {
+            // Nothing will be applied, so what it stands on is brought up to date here.
+            object.dependencies = resource.dependencies.iter().cloned().collect();
+            self.remember(schema, (address, None), &resource.provider, Some(object))?;
+        }
+        let after = planned.after.clone();
+        self.note(planned);
+        self.eval.conditions(resource, address, each, Some(&after))
+    }
+
+    /// Whether the object is to be replaced even if nothing about it changed.
+    fn forced(&self, resource: &ResourceConfig, address: &Address, each: &Each) -> Outcome<Option<Reason>> {
+        if self.replace.contains(address) {
+            return Ok(Some(Reason::ReplaceByRequest));
+        }
+        Ok(self.triggered(resource, address, each)?.then_some(Reason::ReplaceByTriggers))
+    }
+}
+
+/// The object must not go.
+pub(super) fn protected(address: &Address) -> Diagnostic {
+    let detail = format!(
+        "Resource instance {address} has prevent_destroy set, but the plan calls for it to be destroyed.\n\nTo proceed, \
+         either disable prevent_destroy for this resource or exclude instances of this resource from this round using:\n    \
+         -exclude={:?}",
+        address.to_string()
+    );
+    at(address, Diagnostic::error("Resource instance cannot be destroyed", detail))
+}
+
+fn same(one: &Known, other: &Known) -> bool {
+    one.address == other.address && one.deposed == other.deposed
+}
+
+/// Why an object of a block that is there is not wanted.
+fn unwanted(address: &Address, keys: &Keys) -> Reason {
+    match (&address.key, keys) {
+        (Some(Key::Index(_)), Keys::Count(_)) => Reason::DeleteBecauseCountIndex,
+        (Some(Key::Name(_)), Keys::Each(_)) => Reason::DeleteBecauseEachKey,
+        _ => Reason::DeleteBecauseWrongRepetition,
+    }
+}

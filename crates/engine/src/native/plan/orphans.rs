@@ -1,0 +1,102 @@
+use futures::future::join_all;
+
+use super::objects::protected;
+use super::{Known, Planner};
+use crate::native::object::{Outcome, Reason};
+use crate::state::Instance;
+use crate::{Action, Address, Diagnostic, EngineError, Mode};
+
+impl Planner<'_> {
+    /// An object of a block that the configuration does not have.
+    pub(super) async fn orphan(&self, known: &Known) -> Outcome<()> {
+        self.unwanted(known, Reason::DeleteBecauseNoResourceConfig).await
+    }
+
+    /// An object that the configuration does not want (any longer).
+    pub(super) async fn unwanted(&self, known: &Known, reason: Reason) -> Outcome<()> {
+        if known.deposed.is_some() {
+            return self.deposed(known).await;
+        }
+        let address = &known.address;
+        let _permit = self.permits.acquire().await;
+        let Some((provider, instance)) = self.base.current(address) else { return Ok(()) };
+        if address.data {
+            // What was read is forgotten; there is nothing to end.
+            self.world().refreshed.remove(address, None);
+            return Ok(());
+        }
+        let removal = self.config().removal(address);
+        let bound = self.session.bound(provider, &self.eval).await?;
+        let schema = bound.resource(address)?;
+        let mut object = Some(bound.read_state(address, instance).await?);
+        if let Some(before) = object.clone().filter(|_| self.refresh) {
+            object = bound.refresh(address, before.clone()).await?;
+            self.note_drift(address, provider, &before, object.as_ref());
+        }
+        self.remember(schema, (address, None), provider, object.as_ref())?;
+        let Some(object) = object.filter(|_| self.mode != Mode::RefreshOnly) else { return Ok(()) };
+        let mut planned = bound.plan_destroy(address, &object, Some(reason)).await?;
+        if removal == Some(false) {
+            planned.action = Action::Forget;
+        }
+        planned.previous = self.moved.get(address).cloned();
+        self.note(planned);
+        Ok(())
+    }
+
+    /// An object that was replaced and waits for its end.
+    pub(super) async fn deposed(&self, known: &Known) -> Outcome<()> {
+        let _permit = self.permits.acquire().await;
+        let (address, key) = (&known.address, known.deposed.as_deref());
+        let Some((provider, instance)) = self.base.object(address, key) else { return Ok(()) };
+        let bound = self.session.bound(provider, &self.eval).await?;
+        let schema = bound.resource(address)?;
+        let mut object = Some(bound.read_state(address, instance).await?);
+        if let Some(before) = object.clone().filter(|_| self.refresh) {
+            object = bound.refresh(address, before).await?;
+        }
+        self.remember(schema, (address, key), provider, object.as_ref())?;
+        if let Some(object) = object.filter(|_| self.mode != Mode::RefreshOnly) {
+            let mut planned = bound.plan_destroy(address, &object, None).await?;
+            planned.deposed = known.deposed.clone();
+            self.note(planned);
+        }
+        Ok(())
+    }
+
+    /// The second pass of a destroy plan: everything that the refreshed state has is to go.
+    pub(super) async fn walk_destroy(&self) -> Result<(), EngineError> {
+        let refreshed = {
+            let mut world = self.world();
+            world.changes.clear();
+            world.by_address.clear();
+            world.refreshed.clone()
+        };
+        let destroy = |(address, provider, instance): (Address, String, Instance)| async move {
+            let _permit = self.permits.acquire().await;
+            if self.stop.is_cancelled() {
+                return Ok(());
+            }
+            let block = self.config().resource(&address).map(|resource| self.config().block(resource));
+            if block.is_some_and(|block| block.lifecycle.prevent_destroy) && instance.deposed.is_none() {
+                return Err(vec![protected(&address)]);
+            }
+            let bound = self.session.bound(&provider, &self.eval).await?;
+            let object = bound.read_state(&address, &instance).await?;
+            let mut planned = bound.plan_destroy(&address, &object, None).await?;
+            planned.deposed = instance.deposed;
+            planned.previous = self.moved.get(&address).cloned();
+            self.note(planned);
+            Ok::<(), Vec<Diagnostic>>(())
+        };
+        let objects = refreshed.resources().iter().filter(|resource| resource.mode != "data").flat_map(|resource| {
+            let object = |instance: &Instance| {
+                (resource.address(instance.index_key.clone()), resource.provider.clone(), instance.clone())
+            };
+            resource.instances.iter().map(object)
+        });
+        let outcomes = join_all(objects.map(destroy)).await;
+        self.world().diagnostics.extend(outcomes.into_iter().filter_map(Result::err).flatten());
+        self.end_of_walk()
+    }
+}
