@@ -45,6 +45,13 @@ pub fn platform() -> &'static str {
     "linux_amd64"
 }
 
+/// The folder with the program `check`, which checks a simulator with the vendor's own client.
+pub fn vendor_check(vendor: &str) -> PathBuf {
+    let folder = cache().join("vendor-check").join(vendor);
+    assert!(folder.join("check").exists(), "{} is missing: run `cargo xtask parts`", folder.display());
+    folder
+}
+
 /// The folder with `initdb` and `postgres`.
 pub fn postgres() -> PathBuf {
     if let Some(named) = std::env::var_os("LANDFORM_TEST_POSTGRES") {

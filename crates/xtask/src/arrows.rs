@@ -27,6 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "base",
         ],
     ),
+    ("sim", &["base"]),
     ("testkit", &["provider-kit", "plugin", "protocol", "cty", "api", "base"]),
     ("xtask", &[]),
 ];

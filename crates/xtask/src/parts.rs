@@ -21,6 +21,7 @@ pub fn get() -> Result<()> {
     for provider in listed["providers"].as_array().context("parts.json lists providers")? {
         go_provider(provider, &cache)?;
     }
+    vendor_check("cato", "github.com/catonetworks/cato-go-sdk", &["cato_api.graphqls"], &cache)?;
     postgres(&listed["postgres"], &cache)
 }
 
@@ -81,6 +82,26 @@ fn go_provider(part: &Value, cache: &Path) -> Result<()> {
         go()?.env("GOBIN", build.path()).args(["install", &format!("{}@v{version}", text(part, "package")?)]),
     )?;
     install(&build.path().join(format!("terraform-provider-{name}")), &binary)
+}
+
+/// A program on a vendor's own client that checks the simulator, with files of that client beside it. It is built each
+/// time, which costs next to nothing when nothing changed: unlike the other parts it is written here.
+fn vendor_check(vendor: &str, client: &str, files: &[&str], cache: &Path) -> Result<()> {
+    let source = shell::root().join("crates/sim/vendor-check").join(vendor);
+    let build = tempfile::tempdir()?;
+    let folder = cache.join("vendor-check").join(vendor);
+    let binary = build.path().join("check");
+    shell::quiet(
+        &format!("building the check of the {vendor} simulator with the vendor's client"),
+        go()?.current_dir(&source).args(["build", "-trimpath", "-o"]).arg(&binary).arg("."),
+    )?;
+    install(&binary, &folder.join("check"))?;
+    let listed = go()?.current_dir(&source).args(["list", "-m", "-f", "{{.Dir}}", client]).output()?;
+    let module = PathBuf::from(String::from_utf8(listed.stdout)?.trim());
+    for file in files {
+        fs::write(folder.join(file), fs::read(module.join(file)).with_context(|| format!("{client} has {file}"))?)?;
+    }
+    Ok(())
 }
 
 fn postgres(part: &Value, cache: &Path) -> Result<()> {

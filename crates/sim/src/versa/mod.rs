@@ -1,0 +1,4 @@
+use axum::Router;
+pub fn router(_: crate::Options) -> Router {
+    Router::new()
+}
