@@ -18,6 +18,8 @@ pub struct Options {
     /// How long the vendor takes over every call.
     pub latency: Duration,
     pub limits: Limits,
+    /// How long a task runs, where the vendor works with tasks.
+    pub task: Duration,
 }
 
 /// What a vendor says to a call.
