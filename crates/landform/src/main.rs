@@ -8,6 +8,7 @@ mod failure;
 mod run;
 mod serve;
 mod show;
+mod sim;
 mod template;
 mod tenant;
 mod tf;
@@ -65,6 +66,8 @@ enum Command {
     /// Runs
     #[command(subcommand)]
     Run(run::Command),
+    /// Run a stand-in for a vendor's cloud on this machine
+    Sim(sim::Simulate),
     /// OpenTofu's commands in an ordinary folder, carried out by the native engine
     #[command(disable_help_flag = true)]
     Tf {
@@ -89,6 +92,7 @@ async fn main() -> ExitCode {
         Command::Destroy(args) => deployment::destroy(args, &connection, json).await,
         Command::State(command) => deployment::state(command, &connection).await,
         Command::Run(command) => run::run(command, &connection, json).await,
+        Command::Sim(args) => sim::run(args, json).await,
         Command::Tf { args } => return tf::run(args).await,
     };
     match done {

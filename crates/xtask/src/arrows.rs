@@ -23,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "landform",
         &[
-            "server", "runner", "store", "engine", "registry", "plugin", "lang", "cty", "protocol", "api", "domain",
+            "server", "runner", "sim", "store", "engine", "registry", "plugin", "lang", "cty", "protocol", "api", "domain",
             "base",
         ],
     ),
