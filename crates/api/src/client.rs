@@ -1,17 +1,19 @@
 use std::fmt;
 use std::time::Duration;
 
+use bytes::Bytes;
 use eventsource_stream::{EventStreamError, Eventsource};
-use futures::stream::{BoxStream, StreamExt};
+use futures::stream::{BoxStream, Stream, StreamExt};
 use landform_base::secret::SecretString;
-use landform_domain::{DeploymentName, RunId, TemplateName, TenantName};
+use landform_domain::{ConnectionName, DeploymentName, RunId, TemplateName, TenantName};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Accepted, AuditEntry, AuditList, Deployment, DeploymentList, DeploymentSpec, Event, EventList, Outputs,
-    ProblemBody, Recovery, Reject, Run, RunList, Template, TemplateDetail, TemplateList, TemplateUse, TemplateUseList,
-    TemplateVersion, Tenant, TenantList, TenantSpec, Token, TokenList, TokenMade, TokenSpec,
+    Accepted, AuditEntry, AuditList, BatchResult, Connection, ConnectionList, ConnectionSpec, Deployment,
+    DeploymentList, DeploymentSpec, Event, EventList, Outputs, ProblemBody, Recovery, Reject, Run, RunList, Template,
+    TemplateDetail, TemplateList, TemplateUse, TemplateUseList, TemplateVersion, Tenant, TenantList, TenantSpec, Token,
+    TokenList, TokenMade, TokenSpec,
 };
 
 const CONNECT: Duration = Duration::from_secs(10);
@@ -90,6 +92,9 @@ pub struct AuditFilter {
     pub limit: Option<u32>,
 }
 
+/// What became of the lines of a batch, in their order.
+pub type BatchResults = BoxStream<'static, Result<BatchResult, ClientError>>;
+
 /// A run's events as they happen. It ends when the run has, or when the connection breaks.
 pub type Events = BoxStream<'static, Result<Event, ClientError>>;
 
@@ -134,6 +139,27 @@ impl Client {
         self.get("tenants").await.map(|list: TenantList| list.tenants)
     }
 
+    pub async fn connection_put(
+        &self,
+        tenant: &TenantName,
+        name: &ConnectionName,
+        spec: &ConnectionSpec,
+    ) -> Result<Connection, ClientError> {
+        self.read(self.request(Method::PUT, &connection_path(tenant, name)).json(spec)).await
+    }
+
+    pub async fn connection(&self, tenant: &TenantName, name: &ConnectionName) -> Result<Connection, ClientError> {
+        self.get(&connection_path(tenant, name)).await
+    }
+
+    pub async fn connections(&self, tenant: &TenantName) -> Result<Vec<Connection>, ClientError> {
+        self.get(&format!("tenants/{tenant}/connections")).await.map(|list: ConnectionList| list.connections)
+    }
+
+    pub async fn connection_delete(&self, tenant: &TenantName, name: &ConnectionName) -> Result<(), ClientError> {
+        self.done(self.request(Method::DELETE, &connection_path(tenant, name))).await
+    }
+
     /// `archive` is a gzipped tar file.
     pub async fn template_push(&self, name: &TemplateName, archive: Vec<u8>) -> Result<TemplateVersion, ClientError> {
         let request = self.request(Method::PUT, &format!("templates/{name}"));
@@ -169,6 +195,21 @@ impl Client {
 
     pub async fn deployment_delete(&self, location: &Location, write: &Write) -> Result<Accepted, ClientError> {
         self.write(self.request(Method::DELETE, &deployment_path(location)), write).await
+    }
+
+    /// Many writes in one request. `lines` is a body of JSON lines; the answers come as they are made, in their order.
+    pub async fn batch(
+        &self,
+        lines: impl Stream<Item = std::io::Result<Bytes>> + Send + 'static,
+    ) -> Result<BatchResults, ClientError> {
+        let lines = reqwest::Body::wrap_stream(lines);
+        let request = self.request(Method::POST, "batch").header("content-type", "application/x-ndjson").body(lines);
+        let response = self.send(request).await?;
+        let server = self.base.clone();
+        let chunks = response.bytes_stream().map(move |chunk| {
+            chunk.map_err(|e| ClientError::Unreachable { server: server.clone(), reason: cause(&e) })
+        });
+        Ok(json_lines(chunks.boxed()))
     }
 
     pub async fn deployment(&self, location: &Location) -> Result<Deployment, ClientError> {
@@ -301,8 +342,31 @@ impl Client {
     }
 }
 
+/// Cuts what comes into lines and reads each.
+fn json_lines(chunks: BoxStream<'static, Result<Bytes, ClientError>>) -> BatchResults {
+    let read = |line: &[u8]| serde_json::from_slice(line).map_err(|e| ClientError::Garbled(e.to_string()));
+    futures::stream::unfold((chunks, Vec::new()), move |(mut chunks, mut buffer)| async move {
+        loop {
+            if let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
+                let rest = buffer.split_off(end + 1);
+                return Some((read(&buffer), (chunks, rest)));
+            }
+            match chunks.next().await {
+                Some(Ok(chunk)) => buffer.extend_from_slice(&chunk),
+                Some(Err(error)) => return Some((Err(error), (futures::stream::empty().boxed(), Vec::new()))),
+                None => return None,
+            }
+        }
+    })
+    .boxed()
+}
+
 fn deployment_path(location: &Location) -> String {
     format!("tenants/{}/deployments/{}", location.tenant, location.deployment)
+}
+
+fn connection_path(tenant: &TenantName, name: &ConnectionName) -> String {
+    format!("tenants/{tenant}/connections/{name}")
 }
 
 /// The parameters of a list, as far as they were given.

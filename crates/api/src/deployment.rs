@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 
-use landform_domain::{DeploymentName, EngineChoice, TemplateName, TenantName};
+use landform_domain::{ConnectionName, DeploymentName, EngineChoice, TemplateName, TenantName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Run, Timestamp};
+use crate::{ProblemBody, Run, Timestamp};
 
 /// What a deployment is to be: the body of a `PUT`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -20,6 +20,9 @@ pub struct DeploymentSpec {
     /// Names of inputs that are shown masked from now on. Later on, one that is left out of `inputs` keeps its value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sensitive: Vec<String>,
+    /// Names of connections, whose values reach the template's ephemeral variables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connections: Vec<ConnectionName>,
     #[serde(default)]
     pub engine: EngineChoice,
     /// Left out, it stays as it is; a new deployment needs none. To switch it off takes the right to approve.
@@ -35,6 +38,8 @@ pub struct Deployment {
     pub template_version: i64,
     /// Sensitive ones are masked.
     pub inputs: BTreeMap<String, Value>,
+    #[serde(default)]
+    pub connections: Vec<ConnectionName>,
     pub engine: EngineChoice,
     pub requires_approval: bool,
     /// The number of the desired state; also the ETag.
@@ -48,6 +53,42 @@ pub struct Deployment {
     pub last_run: Option<Run>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+/// One line of a batch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BatchLine {
+    pub method: BatchMethod,
+    pub tenant: TenantName,
+    pub deployment: DeploymentName,
+    /// With `put` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec: Option<DeploymentSpec>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub if_generation: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BatchMethod {
+    Put,
+    Delete,
+}
+
+/// What became of one line: the run, or the problem.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct BatchResult {
+    /// Counts from 1; empty lines do not count.
+    pub line: u64,
+    /// What a request of its own would have been answered with.
+    pub status: u16,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Run>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<ProblemBody>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]

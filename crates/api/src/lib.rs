@@ -6,6 +6,7 @@
 
 mod access;
 mod client;
+mod connection;
 mod deployment;
 mod event;
 mod problem;
@@ -15,8 +16,11 @@ mod tenant;
 mod time;
 
 pub use access::{AuditEntry, AuditList, Token, TokenList, TokenMade, TokenSpec};
-pub use client::{AuditFilter, Client, ClientError, Events, Location, RunFilter, Write};
-pub use deployment::{Accepted, Deployment, DeploymentList, DeploymentSpec, Output, Outputs};
+pub use client::{AuditFilter, BatchResults, Client, ClientError, Events, Location, RunFilter, Write};
+pub use connection::{Connection, ConnectionList, ConnectionSpec};
+pub use deployment::{
+    Accepted, BatchLine, BatchMethod, BatchResult, Deployment, DeploymentList, DeploymentSpec, Output, Outputs,
+};
 pub use event::{Event, EventBody, EventList};
 pub use problem::ProblemBody;
 pub use run::{Recovery, Reject, Rejection, Run, RunList};

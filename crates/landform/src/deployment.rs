@@ -2,8 +2,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
+use futures::StreamExt;
 use landform_api::{Deployment, DeploymentSpec, Location, Write};
-use landform_domain::{EngineChoice, TemplateName, TenantName};
+use landform_domain::{ConnectionName, EngineChoice, TemplateName, TenantName};
 use serde_json::Value;
 
 use crate::connection::Connection;
@@ -27,6 +28,9 @@ pub struct Deploy {
     /// A variable whose value is never shown
     #[arg(long, value_name = "NAME")]
     sensitive: Vec<String>,
+    /// A connection whose values reach the template's ephemeral variables
+    #[arg(long, value_name = "NAME", value_parser = name_of::<ConnectionName>)]
+    connection: Vec<ConnectionName>,
     /// `native`, `cli` or `auto`
     #[arg(long, default_value = "auto", value_parser = name_of::<EngineChoice>)]
     engine: EngineChoice,
@@ -69,6 +73,14 @@ impl WriteOptions {
 }
 
 #[derive(Args, Debug)]
+pub struct Batch {
+    /// A file with a line such as {"method": "put", "tenant": "…", "deployment": "…", "spec": {…}} for each; `-` is
+    /// standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+#[derive(Args, Debug)]
 pub struct List {
     /// Only this tenant's
     #[arg(value_parser = name_of::<TenantName>)]
@@ -108,6 +120,7 @@ pub async fn deploy(args: Deploy, connection: &Connection, json: bool) -> Result
         template_version,
         inputs,
         sensitive: args.sensitive,
+        connections: args.connection,
         engine: args.engine,
         requires_approval: args.approval.then_some(true).or(args.no_approval.then_some(false)),
     };
@@ -118,6 +131,26 @@ pub async fn deploy(args: Deploy, connection: &Connection, json: bool) -> Result
         watch::accepted(&accepted, json);
         Ok(())
     }
+}
+
+/// Ends with failure if any line was refused; the others are accepted all the same.
+pub async fn batch(args: Batch, connection: &Connection) -> Result<(), Failure> {
+    let unreadable = |e: std::io::Error| {
+        Failure::usage(format!("{}: {e}", args.file.display()), "Name a file of JSON lines, or `-` for standard input.")
+    };
+    let lines = if args.file.as_os_str() == "-" {
+        tokio_util::io::ReaderStream::new(tokio::io::stdin()).boxed()
+    } else {
+        tokio_util::io::ReaderStream::new(tokio::fs::File::open(&args.file).await.map_err(unreadable)?).boxed()
+    };
+    let mut results = connection.client()?.batch(lines).await?;
+    let mut first = None;
+    while let Some(result) = results.next().await {
+        let result = result?;
+        show::json_line(&result);
+        first = first.or(result.problem);
+    }
+    first.map_or(Ok(()), |problem| Err(problem.into()))
 }
 
 pub async fn destroy(args: Destroy, connection: &Connection, json: bool) -> Result<(), Failure> {

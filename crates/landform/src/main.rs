@@ -2,6 +2,7 @@
 
 mod access;
 mod connection;
+mod credentials;
 mod demo;
 mod deployment;
 mod failure;
@@ -49,11 +50,16 @@ enum Command {
     /// Tenants
     #[command(subcommand)]
     Tenant(tenant::Command),
+    /// Connections: a tenant's credentials, sealed and never shown
+    #[command(subcommand)]
+    Connection(credentials::Command),
     /// Templates
     #[command(subcommand)]
     Template(template::Command),
     /// Create or change a deployment
     Deploy(deployment::Deploy),
+    /// Create, change and destroy many deployments: a file of JSON lines, a line of JSON for each
+    Batch(deployment::Batch),
     /// List deployments
     Deployments(deployment::List),
     /// Show a deployment's outputs
@@ -85,8 +91,10 @@ async fn main() -> ExitCode {
         Command::Token(command) => access::run(command, &connection, json).await,
         Command::Audit(args) => access::audit(args, &connection, json).await,
         Command::Tenant(command) => tenant::run(command, &connection, json).await,
+        Command::Connection(command) => credentials::run(command, &connection, json).await,
         Command::Template(command) => template::run(command, &connection, json).await,
         Command::Deploy(args) => deployment::deploy(args, &connection, json).await,
+        Command::Batch(args) => deployment::batch(args, &connection).await,
         Command::Deployments(args) => deployment::list(args, &connection, json).await,
         Command::Output(args) => deployment::output(args, &connection, json).await,
         Command::Destroy(args) => deployment::destroy(args, &connection, json).await,

@@ -13,6 +13,7 @@ use landform_engine::native::Native;
 use landform_engine::policy::{Permission, Policy};
 use landform_plugin::{Limits, Pool, Schemas};
 use landform_registry::Places;
+use landform_runner::known::KnownProviders;
 use landform_runner::providers::LocalProviders;
 use landform_runner::{Engines, LanguageReader, Settings, Worker};
 use landform_server::Tls;
@@ -40,9 +41,15 @@ pub struct Options {
     /// A folder in the layout of a filesystem mirror, the only place that providers come from
     #[arg(long, env = "LANDFORM_PROVIDERS", value_name = "DIR")]
     providers: Option<PathBuf>,
+    /// A provider whose configured process may serve several runs, as NAMESPACE/TYPE@VERSION; see docs/providers.md
+    #[arg(long, env = "LANDFORM_SHARE_PROVIDERS", value_delimiter = ',', value_name = "PROVIDER")]
+    share_provider: Vec<String>,
     /// The `tofu` binary for the CLI engine [default: the one in PATH]
     #[arg(long, env = "LANDFORM_TOFU", value_name = "FILE")]
     tofu: Option<PathBuf>,
+    /// An environment variable that connections may set for providers; may be given several times
+    #[arg(long, value_name = "NAME")]
+    allow_environment: Vec<String>,
     /// Runs that are carried out at the same time
     #[arg(long, default_value_t = 4, value_name = "N")]
     workers: usize,
@@ -153,6 +160,7 @@ async fn start_worker(options: &Options, data: &Path, store: &Store) -> Result<W
     settings.concurrency = options.workers;
     settings.keep_plans = options.keep_plans;
     settings.policy = options.policy();
+    settings.connection_environment = options.allow_environment.iter().cloned().collect();
     let worker = Worker::start(store.clone(), engines, settings).await;
     worker.map_err(|e| Failure::broken(format!("the worker cannot start: {e}"), "Is another server using this folder?"))
 }
@@ -165,7 +173,11 @@ async fn native_engine(options: &Options, data: &Path) -> Result<Native, Failure
     let limits = Limits::default();
     let limits = Limits { in_use: limits.in_use.max(PROVIDERS_A_RUN * options.workers), ..limits };
     let pool = Pool::new(limits, Schemas::in_folder(data.join("schemas")), Some(register));
-    Ok(Native::new(Arc::new(LocalProviders::in_places(Places::mirrors(&options.providers), pool))))
+    let mut known = KnownProviders::listed();
+    for provider in &options.share_provider {
+        known.share(provider).map_err(|e| Failure::broken(e.to_string(), "See --share-provider."))?;
+    }
+    Ok(Native::new(Arc::new(LocalProviders::in_places(Places::mirrors(&options.providers), known, pool))))
 }
 
 /// A missing CLI matters only to runs that need it: they say so.

@@ -1,14 +1,18 @@
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use landform_protocol::Provider;
-use tokio::sync::Semaphore;
+use landform_protocol::wire::Version;
+use landform_protocol::{Provider, ProviderSchema};
+use tokio::sync::{OnceCell, Semaphore};
 
 use crate::binary::Binary;
 use crate::launch::{Launch, StartError, Surroundings};
+use crate::lease::{Leased, Terms};
 use crate::process::Process;
 use crate::schemas::Schemas;
+use crate::warm::{Key, Warm, WarmLimits, WarmProcesses};
 
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -17,17 +21,18 @@ pub struct Limits {
     /// Blank processes kept ahead of need, one a binary; the least recently wanted makes room. 0 keeps none.
     pub spares: usize,
     pub start_timeout: Duration,
+    /// For processes that several runs share.
+    pub warm: WarmLimits,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { in_use: 64, spares: 8, start_timeout: Duration::from_secs(60) }
+        Limits { in_use: 64, spares: 8, start_timeout: Duration::from_secs(60), warm: WarmLimits::default() }
     }
 }
 
-/// Hands out provider processes, each to one user, each blank, and keeps a spare ahead of need.
-///
-/// A process is never taken back: whoever had it may have configured it.
+/// Hands out provider processes and keeps a spare ahead of need: each to one user, each blank, never taken back, since
+/// whoever had it may have configured it; or, where [`Terms`] allow it, one to all users of the same configuration.
 #[derive(Clone, Debug)]
 pub struct Pool {
     shared: Arc<Shared>,
@@ -41,6 +46,9 @@ struct Shared {
     in_use: Arc<Semaphore>,
     /// In the order of last use, the latest last.
     spares: Mutex<Vec<Spare>>,
+    warm: WarmProcesses,
+    /// A sweep of the warm processes is going to happen.
+    sweeping: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -54,8 +62,72 @@ impl Pool {
     /// `register`: see [`Launch::register`].
     pub fn new(limits: Limits, schemas: Schemas, register: Option<PathBuf>) -> Pool {
         let in_use = Arc::new(Semaphore::new(limits.in_use));
-        let (schemas, spares) = (Arc::new(schemas), Mutex::default());
-        Pool { shared: Arc::new(Shared { limits, schemas, register, in_use, spares }) }
+        let (schemas, spares, warm) = (Arc::new(schemas), Mutex::default(), WarmProcesses::default());
+        Pool {
+            shared: Arc::new(Shared {
+                limits,
+                schemas,
+                register,
+                in_use,
+                spares,
+                warm,
+                sweeping: AtomicBool::new(false),
+            }),
+        }
+    }
+
+    /// A provider for one run, on the terms that hold for it.
+    pub async fn lease(
+        &self,
+        binary: &Binary,
+        surroundings: &Surroundings,
+        terms: Terms,
+    ) -> Result<Leased, StartError> {
+        let own = if terms.shared { None } else { Some(self.acquire(binary, surroundings).await?) };
+        Ok(Leased::new(self.clone(), binary.clone(), surroundings.clone(), terms, own))
+    }
+
+    /// A process that counts as shared, not as handed out.
+    pub(crate) async fn start(&self, binary: &Binary, surroundings: &Surroundings) -> Result<Process, StartError> {
+        let neutral = *surroundings == Surroundings::default();
+        if neutral && let Some(spare) = self.shared.take(binary) {
+            return Ok(spare);
+        }
+        self.shared.start(binary, surroundings.clone()).await
+    }
+
+    pub(crate) fn warm_slot(&self, key: &Key) -> Arc<OnceCell<Arc<Warm>>> {
+        self.sweep_later();
+        self.shared.warm.slot(key, &self.shared.limits.warm)
+    }
+
+    pub(crate) fn gate(&self, key: &Key, concurrency: usize) -> Arc<Semaphore> {
+        self.shared.warm.gate(key, concurrency)
+    }
+
+    /// The schema of a binary whose processes need not be asked for it.
+    pub(crate) fn known_schema(&self, binary: &Binary) -> Option<Arc<ProviderSchema>> {
+        let known = Version::ALL.into_iter().find_map(|version| self.shared.schemas.get(&binary.sha256, version));
+        known.map(|loaded| loaded.schema.clone()).filter(|schema| schema.capabilities.get_provider_schema_optional)
+    }
+
+    /// Sees to it that shared processes end when nobody uses them, also if nobody ever comes back.
+    fn sweep_later(&self) {
+        if self.shared.sweeping.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let shared = Arc::downgrade(&self.shared);
+        let idle = self.shared.limits.warm.idle;
+        tokio::spawn(async move {
+            tokio::time::sleep(idle + Duration::from_secs(1)).await;
+            if let Some(shared) = shared.upgrade() {
+                shared.sweeping.store(false, Ordering::Relaxed);
+                shared.warm.sweep(&shared.limits.warm);
+                if !shared.warm.is_empty() {
+                    Pool { shared }.sweep_later();
+                }
+            }
+        });
     }
 
     /// A blank process, at once if there is a spare. Surroundings are fixed when a process starts and those of a spare
@@ -96,9 +168,10 @@ impl Pool {
         });
     }
 
-    /// Ends all spares.
+    /// Ends all spares, and all shared processes that nobody uses.
     pub fn clear(&self) {
         self.shared.spares().clear();
+        self.shared.warm.clear();
     }
 }
 

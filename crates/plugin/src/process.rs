@@ -34,6 +34,7 @@ pub struct Process {
     supervisor: JoinHandle<()>,
     /// Configure is process-global in every provider: a second one would silently change the meaning of calls under way.
     configured: Mutex<bool>,
+    id: u32,
     _folder: tempfile::TempDir,
     /// In the pool that it came from.
     place: Option<OwnedSemaphorePermit>,
@@ -42,6 +43,7 @@ pub struct Process {
 impl Process {
     pub async fn start(binary: Binary, launch: Launch, schemas: Arc<Schemas>) -> Result<Process, StartError> {
         let Started { client, mut child, tail, folder } = launch.start().await?;
+        let id = child.id();
         let (report, ended) = watch::channel(None);
         // The task owns the child: aborting it drops the child, which kills the group.
         let supervisor = tokio::spawn(async move {
@@ -58,6 +60,7 @@ impl Process {
             ended,
             supervisor,
             configured,
+            id,
             _folder: folder,
             place: None,
         })
@@ -78,6 +81,14 @@ impl Process {
     /// The caller's side of the socket, for whoever passes messages through unread.
     pub fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// The memory that it has now; 0 if that cannot be told.
+    pub fn resident_bytes(&self) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.id)).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes: Option<u64> = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
+        kilobytes.unwrap_or(0) * 1024
     }
 
     pub fn is_alive(&self) -> bool {

@@ -1,6 +1,6 @@
 //! One attempt at a run, from claim to end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +28,7 @@ pub(crate) struct Shop {
     pub(crate) engines: Engines,
     pub(crate) folders: Folders,
     pub(crate) environment: BTreeMap<String, String>,
+    pub(crate) connection_environment: BTreeSet<String>,
     /// How long a child that was asked to stop by our predecessor's death may take.
     pub(crate) grace: Duration,
     /// Whole plans are made also where nobody has to approve them.
@@ -109,13 +110,20 @@ impl Attempt<'_> {
         }
         let variable =
             |input: &landform_domain::Input| Variable { value: input.value.clone(), sensitive: input.sensitive };
-        Ok(Ok(Workspace {
-            folder,
-            scratch,
-            variables: claim.inputs.iter().map(|(name, input)| (name.clone(), variable(input))).collect(),
-            state: claim.state.clone(),
-            environment: self.shop.environment.clone(),
-        }))
+        let mut variables: BTreeMap<String, Variable> =
+            claim.inputs.iter().map(|(name, input)| (name.clone(), variable(input))).collect();
+        let secret = |value: &serde_json::Value| Variable { value: value.clone(), sensitive: true };
+        variables.extend(claim.connections.variables.iter().map(|(name, value)| (name.clone(), secret(value))));
+        let mut environment = self.shop.environment.clone();
+        for (name, value) in &claim.connections.environment {
+            if !self.shop.connection_environment.contains(name) {
+                let message =
+                    format!("a connection sets the environment variable {name}, which this worker does not allow");
+                return Ok(Err(Problem::new(Code::ConnectionInvalid, message)));
+            }
+            environment.insert(name.clone(), value.clone());
+        }
+        Ok(Ok(Workspace { folder, scratch, variables, state: claim.state.clone(), environment }))
     }
 
     /// What an earlier attempt started has ended, one way or the other, before this one looks at what it left.

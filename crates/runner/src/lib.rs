@@ -10,6 +10,7 @@ mod choose;
 mod folders;
 mod identity;
 mod keeper;
+pub mod known;
 mod ports;
 pub mod providers;
 mod recover;

@@ -190,6 +190,7 @@ mod tests {
             inputs: Inputs::default(),
             engine: EngineChoice::Auto,
             requires_approval: None,
+            connections: Vec::new(),
             if_generation: None,
         };
         store.put_deployment(write, None, &Actor::local("eve")).await.unwrap();

@@ -10,9 +10,12 @@ use landform_plugin::{Binary, Pool, Surroundings};
 use landform_protocol::Provider;
 use landform_registry::{CliConfig, Constraints, Found, LockFile, Places, Source};
 
-/// Providers that are installed on this machine, each run as a process of its own.
+use crate::known::KnownProviders;
+
+/// Providers that are installed on this machine, run as processes: on what terms, the known providers say.
 pub struct LocalProviders {
     places: Option<Places>,
+    known: KnownProviders,
     /// The folder that providers work in; by default each has one of its own.
     folder: Option<PathBuf>,
     pool: Pool,
@@ -20,13 +23,13 @@ pub struct LocalProviders {
 
 impl LocalProviders {
     /// From these places alone, whatever the folder of a configuration or the user's settings say.
-    pub fn in_places(places: Places, pool: Pool) -> LocalProviders {
-        LocalProviders { places: Some(places), folder: None, pool }
+    pub fn in_places(places: Places, known: KnownProviders, pool: Pool) -> LocalProviders {
+        LocalProviders { places: Some(places), known, folder: None, pool }
     }
 
     /// As OpenTofu finds and runs them in a user's folder: by the settings of the user, in the folder itself.
     pub fn of_user(folder: &Path, pool: Pool) -> LocalProviders {
-        LocalProviders { places: None, folder: Some(folder.to_owned()), pool }
+        LocalProviders { places: None, known: KnownProviders::listed(), folder: Some(folder.to_owned()), pool }
     }
 
     fn find(&self, folder: &Path, requirement: &Requirement) -> Result<Found, String> {
@@ -65,7 +68,10 @@ impl Providers for LocalProviders {
     ) -> Result<Arc<dyn Provider>, landform_engine::Diagnostic> {
         let binary = Binary { path: located.path.clone(), sha256: located.digest.clone() };
         let surroundings = Surroundings { environment: environment.clone(), folder: self.folder.clone() };
-        let process = self.pool.acquire(&binary, &surroundings).await;
+        let mut terms = self.known.terms(&located.source, &located.version);
+        // In a user's own folder there is one run, and its processes end with it.
+        terms.shared &= self.folder.is_none();
+        let process = self.pool.lease(&binary, &surroundings, terms).await;
         let process = process.map_err(|error| failed("Failed to start a provider", error.to_string()))?;
         Ok(Arc::new(process))
     }

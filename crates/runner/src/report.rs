@@ -6,7 +6,7 @@ use landform_domain::run::{PlanSummary, PlannedChange};
 use landform_domain::{Code, Inputs, Problem};
 use landform_engine::state::{State, StateOutput};
 use landform_engine::{Action, Change, Diagnostic, EngineError, Output};
-use landform_store::Outputs;
+use landform_store::{ConnectionValues, Outputs};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -84,9 +84,11 @@ fn bounded(text: &str) -> String {
     }
 }
 
-/// Knows every string within the sensitive inputs.
-pub(crate) fn redactor(inputs: &Inputs) -> Redactor {
-    let mut secrets = Vec::new();
+/// Knows every string within the sensitive inputs and the connections.
+pub(crate) fn redactor(inputs: &Inputs, connections: &ConnectionValues) -> Redactor {
+    let mut secrets: Vec<SecretString> =
+        connections.environment.values().map(|value| SecretString::from(value.as_str())).collect();
+    connections.variables.values().for_each(|value| collect(value, &mut secrets));
     for (_, input) in inputs.iter().filter(|(_, input)| input.sensitive) {
         collect(&input.value, &mut secrets);
     }
@@ -112,7 +114,7 @@ mod tests {
     fn a_failure_names_errors_and_hides_secrets() {
         let input = Input { value: serde_json::json!({"key": ["hunter22"]}), sensitive: true };
         let inputs = Inputs::new([("login".to_string(), input)].into()).unwrap();
-        let redactor = redactor(&inputs);
+        let redactor = redactor(&inputs, &ConnectionValues::default());
         let diagnostics = [Diagnostic::error("Denied", "hunter22 is wrong"), Diagnostic::error("Gone", "")];
         let problem = failure(Code::ApplyFailed, &diagnostics, |text| redactor.redact(text));
         assert_eq!(problem.message, "Denied: (redacted) is wrong\nGone");

@@ -40,8 +40,8 @@ impl TemplateReader for LanguageReader {
         })
     }
 
-    fn check(&self, declared: &Declared, inputs: &Inputs) -> Result<(), Problem> {
-        declared.check_names(inputs.iter().map(|(name, _)| name.as_str()))?;
+    fn check(&self, declared: &Declared, inputs: &Inputs, provided: &[&str]) -> Result<(), Problem> {
+        declared.check_names(inputs.iter().map(|(name, _)| name.as_str()).chain(provided.iter().copied()))?;
         for (name, input) in inputs.iter() {
             let Some(variable) = declared.variables.get(name) else { continue };
             let ty = Type::from_json(&variable.ty)
@@ -106,7 +106,7 @@ mod tests {
             let sensitive = sensitive(&name);
             (name, Input { value, sensitive })
         });
-        LanguageReader::default().check(declared, &Inputs::new(inputs.collect()).unwrap())
+        LanguageReader::default().check(declared, &Inputs::new(inputs.collect()).unwrap(), &[])
     }
 
     #[test]

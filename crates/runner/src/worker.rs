@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -30,6 +30,8 @@ pub struct Settings {
     pub poll: Duration,
     /// What providers may see of an environment.
     pub environment: BTreeMap<String, String>,
+    /// Names of environment variables that a connection may set.
+    pub connection_environment: BTreeSet<String>,
     /// How long a child that our predecessor's death asked to stop may take to save its state.
     pub grace: Duration,
     /// Whole plans are made also where nobody has to approve them. It costs an engine its shorter way.
@@ -45,6 +47,7 @@ impl Settings {
             concurrency: 4,
             poll: Duration::from_secs(2),
             environment: BTreeMap::new(),
+            connection_environment: BTreeSet::new(),
             grace: Duration::from_secs(60),
             keep_plans: false,
             policy: Policy::default(),
@@ -87,8 +90,9 @@ impl Worker {
             tracing::info!(worker = %id, voided, "taking up what an earlier life of this worker left");
         }
         let (closing, stopping, abandoning) = (Stop::new(), Stop::new(), Stop::new());
-        let Settings { environment, grace, keep_plans, policy, .. } = settings;
-        let shop = Arc::new(Shop { store, engines, folders, environment, grace, keep_plans, policy });
+        let Settings { environment, connection_environment, grace, keep_plans, policy, .. } = settings;
+        let shop = Shop { store, engines, folders, environment, connection_environment, grace, keep_plans, policy };
+        let shop = Arc::new(shop);
         let floor = Floor {
             shop,
             identity,
@@ -196,7 +200,8 @@ async fn carry_out(shop: &Shop, claim: Claim, claimed: Instant, stop: Stop) {
     tracing::info!(%run, attempt = claim.attempt, "taking up a run");
     let keeper = Keeper::start(shop.store.clone(), lease.clone(), claimed, stop);
     let clock = keeper.clock().clone();
-    let reports = Reports::start(shop.store.clone(), lease.clone(), report::redactor(&claim.inputs));
+    let reports =
+        Reports::start(shop.store.clone(), lease.clone(), report::redactor(&claim.inputs, &claim.connections));
     let attempt = Attempt { shop, claim, clock: clock.clone(), reports };
     // A panic is that run's misfortune and nobody else's.
     let work = AssertUnwindSafe(attempt.run()).catch_unwind();

@@ -9,6 +9,7 @@
 
 mod archive;
 mod audit;
+mod connections;
 mod deployments;
 mod events;
 mod problem;
@@ -16,6 +17,7 @@ mod request;
 mod route;
 mod runs;
 mod serve;
+mod state;
 mod templates;
 mod tenants;
 mod tokens;

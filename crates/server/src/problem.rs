@@ -23,6 +23,15 @@ impl Refusal {
     }
 }
 
+impl Refusal {
+    /// As it is sent.
+    pub fn body(&self) -> ProblemBody {
+        let mut body = ProblemBody::of(&self.problem);
+        body.status = Some(self.status.as_u16());
+        body
+    }
+}
+
 impl From<Problem> for Refusal {
     fn from(problem: Problem) -> Refusal {
         let status = match problem.class() {
@@ -56,9 +65,7 @@ impl From<StoreError> for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let mut body = ProblemBody::of(&self.problem);
-        body.status = Some(self.status.as_u16());
-        let mut response = (self.status, Json(body)).into_response();
+        let mut response = (self.status, Json(self.body())).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         match self.status {

@@ -8,7 +8,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use futures::StreamExt;
-use landform_domain::{Actor, Code, DeploymentName, Problem, RunId, TemplateName, TenantName};
+use landform_domain::{Actor, Code, ConnectionName, DeploymentName, Problem, RunId, TemplateName, TenantName};
 use serde::de::DeserializeOwned;
 
 use crate::problem::Refusal;
@@ -39,6 +39,10 @@ impl Names {
 
     pub fn template(&self) -> Result<TemplateName, Refusal> {
         self.parse("template")
+    }
+
+    pub fn connection(&self) -> Result<ConnectionName, Refusal> {
+        self.parse("connection")
     }
 
     pub fn run(&self) -> Result<RunId, Refusal> {
@@ -158,10 +162,16 @@ pub(crate) fn expected_generation(headers: &HeaderMap) -> Result<Option<i64>, Re
 
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Refusal> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
-    match value.to_str() {
-        Ok(key) if (1..=200).contains(&key.len()) => Ok(Some(key.to_owned())),
-        _ => Err(Refusal::new(Code::RequestInvalid, "an Idempotency-Key has 1 to 200 printable characters")),
+    let key = value.to_str().unwrap_or_default();
+    check_idempotency_key(key)?;
+    Ok(Some(key.to_owned()))
+}
+
+pub(crate) fn check_idempotency_key(key: &str) -> Result<(), Refusal> {
+    if (1..=200).contains(&key.len()) && !key.chars().any(char::is_control) {
+        return Ok(());
     }
+    Err(Refusal::new(Code::RequestInvalid, "an Idempotency-Key has 1 to 200 printable characters"))
 }
 
 #[cfg(test)]

@@ -29,6 +29,17 @@ pub(crate) fn token(token: store::Token) -> api::Token {
     }
 }
 
+pub(crate) fn connection(connection: store::Connection) -> api::Connection {
+    api::Connection {
+        name: connection.name,
+        version: connection.version,
+        variables: connection.variables,
+        environment: connection.environment,
+        created_at: at(connection.created_at),
+        updated_at: at(connection.updated_at),
+    }
+}
+
 pub(crate) fn audit_entry(entry: store::AuditEntry) -> api::AuditEntry {
     api::AuditEntry {
         seq: entry.seq,
@@ -59,6 +70,7 @@ pub(crate) fn deployment(deployment: store::Deployment) -> api::Deployment {
         template: deployment.template,
         template_version: deployment.template_version,
         inputs: deployment.inputs.masked(),
+        connections: deployment.connections,
         engine: deployment.engine,
         requires_approval: deployment.requires_approval,
         generation: deployment.generation,

@@ -5,13 +5,14 @@ use std::fmt;
 use landform_base::seal::fill_random;
 use landform_domain::run::{Command, Kind, Next, Status};
 use landform_domain::{
-    Actor, Code, DeploymentId, DeploymentName, EngineChoice, EventBody, Inputs, Problem, Right, RunId, TemplateName,
-    TenantName,
+    Actor, Code, ConnectionName, DeploymentId, DeploymentName, EngineChoice, EventBody, Inputs, Problem, Right, RunId,
+    TemplateName, TenantName,
 };
 use serde_json::json;
 
 use crate::audit::{Deed, write_down};
 use crate::catalog::{resolve_template, unknown_tenant};
+use crate::connection::{Bound, bind, keep_bound, load_bound};
 use crate::db::{Tx, params};
 use crate::error::StoreError;
 use crate::keys::{self, Sealer, TenantKey};
@@ -29,6 +30,8 @@ pub struct DeploymentWrite {
     /// `None`: the newest.
     pub template_version: Option<i64>,
     pub inputs: Inputs,
+    /// Where the values of the template's ephemeral variables come from.
+    pub connections: Vec<ConnectionName>,
     pub engine: EngineChoice,
     /// `None` leaves it as it is; a new deployment needs no approval.
     pub requires_approval: Option<bool>,
@@ -64,6 +67,7 @@ pub(crate) struct Desired {
     pub(crate) template: TemplateName,
     pub(crate) template_version: i64,
     pub(crate) inputs: Inputs,
+    pub(crate) connections: Vec<Bound>,
     pub(crate) engine: EngineChoice,
     pub(crate) requires_approval: bool,
 }
@@ -79,7 +83,8 @@ impl Desired {
             self.engine,
             self.requires_approval
         );
-        [head.into_bytes(), self.inputs.canonical()].concat()
+        let connections: String = self.connections.iter().map(|bound| format!("{}\n", bound.connection)).collect();
+        [head.into_bytes(), self.inputs.canonical(), connections.into_bytes()].concat()
     }
 }
 
@@ -109,12 +114,15 @@ impl Store {
         if let Some(newest) = &newest {
             inputs = inputs.over(&newest.inputs, |name| declared.may_have(name));
         }
-        self.inner.reader.check(&declared, &inputs)?;
+        let connections = bind(&mut tx, &write.tenant, &write.connections, &declared, &inputs).await?;
+        let provided: Vec<&str> = connections.iter().flat_map(|bound| &bound.variables).map(String::as_str).collect();
+        self.inner.reader.check(&declared, &inputs, &provided)?;
         let desired = Desired {
             kind: Kind::Apply,
             template: write.template,
             template_version,
             inputs,
+            connections,
             engine: write.engine,
             requires_approval: approval(newest.as_ref(), write.requires_approval, by)?,
         };
@@ -138,6 +146,10 @@ impl Store {
         let locked = lock_by_name(&mut tx, tenant, name).await?.ok_or_else(|| unknown_deployment(tenant, name))?;
         check_generation(&locked, if_generation)?;
         let sealer = tenant_key.sealer(locked.id);
+        if locked.generation == 0 {
+            // There is a state that somebody brought from outside, and no deployment yet.
+            return Err(unknown_deployment(tenant, name));
+        }
         let made_with = locked.state_generation.unwrap_or(locked.generation);
         let missing = || StoreError::Corrupt(format!("deployment {} has no desired state", locked.id));
         let made_with = load_desired(&mut tx, &sealer, locked.id, made_with).await?.ok_or_else(missing)?;
@@ -216,7 +228,7 @@ fn check_generation(locked: &Locked, wanted: Option<i64>) -> Result<(), StoreErr
     }
 }
 
-async fn create_row(tx: &mut Tx, tenant: &TenantName, name: &DeploymentName) -> Result<Locked, StoreError> {
+pub(crate) async fn create_row(tx: &mut Tx, tenant: &TenantName, name: &DeploymentName) -> Result<Locked, StoreError> {
     let id: DeploymentId = new_id(tx, DeploymentId::from_parts).await?;
     tx.execute(
         "INSERT INTO deployments (id, tenant, name, generation, created_at, updated_at)
@@ -290,7 +302,7 @@ async fn insert_generation(
         params![locked.id.to_string(), generation],
     )
     .await?;
-    Ok(())
+    keep_bound(tx, &locked.tenant, locked.id, generation, &desired.connections).await
 }
 
 pub(crate) async fn load_desired(
@@ -313,6 +325,7 @@ pub(crate) async fn load_desired(
         template: row.parsed("template")?,
         template_version: row.int("template_version")?,
         inputs: serde_json::from_slice(&inputs)?,
+        connections: load_bound(tx, deployment, generation).await?,
         engine: row.parsed("engine")?,
         requires_approval: row.flag("requires_approval")?,
     }))

@@ -10,6 +10,7 @@ use landform_domain::{
 };
 
 use crate::accept::load_desired;
+use crate::connection::{ConnectionValues, open_bound};
 use crate::db::{Tx, params};
 use crate::error::StoreError;
 use crate::journal::{JournalEntry, close_journal, load_journal};
@@ -57,6 +58,8 @@ pub struct Claim {
     pub template: TemplateName,
     pub template_version: i64,
     pub inputs: Inputs,
+    /// The newest values of the connections that the generation names.
+    pub connections: ConnectionValues,
     pub engine: EngineChoice,
     /// Somebody will want to see the plan before it is applied.
     pub requires_approval: bool,
@@ -367,6 +370,7 @@ async fn load_claim(tx: &mut Tx, sealer: &Sealer, deployment: DeploymentId, run:
         template: desired.template,
         template_version: desired.template_version,
         inputs: desired.inputs,
+        connections: open_bound(tx, sealer, &locked.tenant, &desired.connections).await?,
         engine: desired.engine,
         requires_approval: run.requires_approval,
         engine_before: run.engine,

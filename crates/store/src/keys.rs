@@ -89,6 +89,10 @@ fn key_context(tenant: &TenantName) -> Context {
     Context::new(&["tenant-key", tenant.as_str()])
 }
 
+fn connection_context(tenant: &TenantName, name: &str, version: i64) -> Context {
+    Context::new(&["connection", tenant.as_str(), name, &version.to_string()])
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct TenantKey {
     key: DataKey,
@@ -98,6 +102,11 @@ pub(crate) struct TenantKey {
 impl TenantKey {
     pub(crate) fn sealer(&self, deployment: DeploymentId) -> Sealer {
         Sealer { key: self.key.clone(), tenant: self.tenant.clone(), deployment }
+    }
+
+    /// A connection belongs to the tenant, not to one deployment.
+    pub(crate) fn seal_connection(&self, name: &str, version: i64, plain: &[u8]) -> Result<Vec<u8>, StoreError> {
+        Ok(self.key.seal(&connection_context(&self.tenant, name, version), plain)?)
     }
 
     /// For telling two requests apart without keeping them.
@@ -122,6 +131,10 @@ impl Sealer {
 
     pub(crate) fn open(&self, kind: Kind, which: &str, sealed: &[u8]) -> Result<Vec<u8>, StoreError> {
         Ok(self.key.open(&self.context(kind, which), sealed)?)
+    }
+
+    pub(crate) fn open_connection(&self, name: &str, version: i64, sealed: &[u8]) -> Result<Vec<u8>, StoreError> {
+        Ok(self.key.open(&connection_context(&self.tenant, name, version), sealed)?)
     }
 
     pub(crate) fn hash(&self, value: &[u8]) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! Reads for the doors.
 
-use landform_domain::{Code, DeploymentId, DeploymentName, Problem, RunId, TenantName};
+use landform_domain::{Code, ConnectionName, DeploymentId, DeploymentName, Problem, RunId, TenantName};
 
 use crate::catalog::unknown_tenant;
 use crate::db::{Row, params};
@@ -67,12 +67,24 @@ impl Store {
             template: row.parsed("template")?,
             template_version: row.int("template_version")?,
             inputs: serde_json::from_slice(&inputs)?,
+            connections: self.connections_of(row.parsed("id")?, generation).await?,
             engine: row.parsed("engine")?,
             requires_approval: row.flag("requires_approval")?,
             last_run,
             created_at: row.int("created_at")?,
             updated_at: row.int("updated_at")?,
         })
+    }
+
+    async fn connections_of(
+        &self,
+        deployment: DeploymentId,
+        generation: i64,
+    ) -> Result<Vec<ConnectionName>, StoreError> {
+        let sql = "SELECT connection FROM generation_connections
+             WHERE deployment = $1 AND generation = $2 ORDER BY connection";
+        let rows = self.db().read_all(sql, params![deployment.to_string(), generation]).await?;
+        rows.iter().map(|row| row.parsed("connection")).collect()
     }
 
     pub async fn run(&self, id: RunId) -> Result<Run, StoreError> {

@@ -10,8 +10,8 @@ pub trait TemplateReader: Send + Sync + fmt::Debug {
     fn read(&self, files: &Files) -> Result<Declared, Problem>;
 
     /// Whether the inputs fit the variables, by Terraform's own conversions. What a template validates by itself is left
-    /// to the run.
-    fn check(&self, declared: &Declared, inputs: &Inputs) -> Result<(), Problem>;
+    /// to the run. `provided` are variables whose values come from elsewhere.
+    fn check(&self, declared: &Declared, inputs: &Inputs, provided: &[&str]) -> Result<(), Problem>;
 }
 
 /// Takes everything as it is: a store has this until it is given one that knows the language.
@@ -23,7 +23,7 @@ impl TemplateReader for AnyTemplate {
         Ok(Declared::default())
     }
 
-    fn check(&self, _declared: &Declared, _inputs: &Inputs) -> Result<(), Problem> {
+    fn check(&self, _declared: &Declared, _inputs: &Inputs, _provided: &[&str]) -> Result<(), Problem> {
         Ok(())
     }
 }

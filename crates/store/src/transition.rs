@@ -221,6 +221,7 @@ async fn remove_deployment(tx: &mut Tx, id: String, generation: i64) -> Result<(
         .await?;
     if gone == 1 {
         tx.execute("DELETE FROM generations WHERE deployment = $1", params![id.clone()]).await?;
+        tx.execute("DELETE FROM generation_connections WHERE deployment = $1", params![id.clone()]).await?;
     } else {
         tx.execute(
             "UPDATE deployments SET state_version = NULL, state_generation = NULL, applied_generation = NULL,

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use landform_domain::run::{Generation, Kind, Status};
-use landform_domain::{DeploymentName, EngineChoice, EngineName, EventBody, Inputs, RunId, TemplateName, TenantName};
+use landform_domain::{
+    ConnectionName, DeploymentName, EngineChoice, EngineName, EventBody, Inputs, RunId, TemplateName, TenantName,
+};
 
 use crate::db::Row;
 use crate::error::StoreError;
@@ -41,6 +43,7 @@ pub struct Deployment {
     pub template: TemplateName,
     pub template_version: i64,
     pub inputs: Inputs,
+    pub connections: Vec<ConnectionName>,
     pub engine: EngineChoice,
     pub requires_approval: bool,
     pub last_run: Option<Run>,

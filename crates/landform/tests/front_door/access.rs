@@ -50,6 +50,8 @@ async fn another_tenant_does_not_exist(memory: Memory) {
     let others =
         door.landform.call("POST", "/v1/tokens", Some(json!({"name": "x", "role": "reader", "tenant": "other"})));
     let others = others.await.unwrap()["token"]["id"].as_str().unwrap().to_owned();
+    let values = json!({"variables": {"key": "s3cret"}});
+    door.landform.call("PUT", "/v1/tenants/other/connections/cloud", Some(values)).await.unwrap();
     let document = door.landform.call("GET", "/openapi.json", None).await.unwrap();
     let before = door.landform.call("GET", "/v1/audit?limit=1", None).await.unwrap();
     let mut tried = 0;
@@ -64,6 +66,7 @@ async fn another_tenant_does_not_exist(memory: Memory) {
                 .replace("{deployment}", "site")
                 .replace("{run}", run["id"].as_str().unwrap())
                 .replace("{token}", &others)
+                .replace("{connection}", "cloud")
                 .replace("{template}", "it");
             assert!(!filled.contains("{version}") || tenancy == "shared", "{path}");
             let filled = filled.replace("{version}", "1");
@@ -96,6 +99,11 @@ async fn another_tenant_does_not_exist(memory: Memory) {
     }
     assert!(tried > 20, "{tried}");
     assert_eq!(door.ask_as(&token, "GET", "/v1/runs?tenant=other", None).await.1, "tenant_unknown");
+    let line = json!({"method": "delete", "tenant": "other", "deployment": "site"});
+    let mut request = door.landform.request(Method::POST, "/v1/batch").body(line.to_string()).build().unwrap();
+    request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+    let answer = reqwest::Client::new().execute(request).await.unwrap().text().await.unwrap();
+    assert!(answer.contains("tenant_unknown"), "a line of a batch, too: {answer}");
     let after = door.landform.call("GET", "/v1/audit?limit=1", None).await.unwrap();
     assert_eq!(after, before, "nothing happened");
     assert_eq!(

@@ -2,8 +2,10 @@
 
 mod access;
 mod commands;
+mod connections;
 mod refusals;
 mod rest;
+mod state;
 
 use std::path::PathBuf;
 
@@ -42,7 +44,8 @@ impl Door {
             providers: parts::mirror(),
             tofu: Some(tofu),
             workers: 2,
-            more: Vec::new(),
+            // Some templates here need something that fails, or takes its time.
+            more: ["--allow", "local-exec"].map(str::to_owned).to_vec(),
         };
         let landform = Landform::start(&setup).await.unwrap();
         Door { landform, setup, data, _postgres: postgres }

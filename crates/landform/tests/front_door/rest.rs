@@ -344,3 +344,51 @@ async fn inputs_are_checked_before_anything_is_accepted_on_sqlite() {
 async fn inputs_are_checked_before_anything_is_accepted_on_postgres() {
     inputs_are_checked_before_anything_is_accepted(Memory::Postgres).await;
 }
+
+async fn a_batch_answers_line_by_line(memory: Memory) {
+    let door = Door::with_template(memory, PLAIN).await;
+    let line = |deployment: &str, inputs: Value| {
+        json!({"method": "put", "tenant": "acme", "deployment": deployment, "idempotency_key": "k",
+            "spec": {"template": "it", "engine": "native", "inputs": inputs}})
+    };
+    let mut lines: Vec<String> =
+        (0..50).map(|n| line(&format!("d{n}"), json!({"text": n.to_string()})).to_string()).collect();
+    lines.push(line("bad", json!({"text": []})).to_string());
+    lines.push(json!({"method": "put", "tenant": "nobody", "deployment": "x", "spec": {"template": "it"}}).to_string());
+    lines.push("{".to_owned());
+    lines.push(json!({"method": "delete", "tenant": "acme", "deployment": "d0"}).to_string());
+    let body = lines.join("\n");
+    let response = door.landform.request(Method::POST, "/v1/batch").body(body.clone()).send().await.unwrap();
+    assert_eq!(response.headers()["content-type"], "application/x-ndjson");
+    let text = response.text().await.unwrap();
+    let results: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(results.len(), 54);
+    for (index, result) in results.iter().enumerate() {
+        assert_eq!(result["line"], index + 1);
+        let code = &result["problem"]["code"];
+        match index {
+            50 => assert_eq!((&result["status"], code), (&json!(422), &json!("input_invalid"))),
+            51 => assert_eq!((&result["status"], code), (&json!(404), &json!("tenant_unknown"))),
+            52 => assert_eq!((&result["status"], code), (&json!(400), &json!("request_invalid"))),
+            _ => assert_eq!((&result["status"], code), (&json!(202), &Value::Null), "{result}"),
+        }
+    }
+    let again = door.landform.request(Method::POST, "/v1/batch").body(lines[1].clone()).send().await.unwrap();
+    let again: Value = serde_json::from_str(again.text().await.unwrap().trim()).unwrap();
+    assert_eq!(again["run"]["id"], results[1]["run"]["id"], "the key is the same");
+
+    let file = door.data.path().join("lines");
+    std::fs::write(&file, body).unwrap();
+    let said = door.type_in(&["batch", file.to_str().unwrap()]).await;
+    assert_eq!((said.exit, said.stdout.lines().count()), (3, 54), "{}", said.stderr);
+}
+
+#[tokio::test]
+async fn a_batch_answers_line_by_line_on_sqlite() {
+    a_batch_answers_line_by_line(Memory::Sqlite).await;
+}
+
+#[tokio::test]
+async fn a_batch_answers_line_by_line_on_postgres() {
+    a_batch_answers_line_by_line(Memory::Postgres).await;
+}

@@ -61,6 +61,8 @@ type Describe = fn(&mut Schemas) -> RefOr<Schema>;
 #[derive(Clone, Copy)]
 pub(crate) enum Content {
     Json(Describe),
+    /// One JSON document a line.
+    Lines(Describe),
     /// Anything else, by its media type.
     Raw(&'static str),
 }
@@ -96,6 +98,14 @@ impl Route {
 
     pub(crate) fn takes<T: ToSchema>(self) -> Route {
         Route { takes: Some(Content::Json(describe::<T>)), ..self }
+    }
+
+    pub(crate) fn takes_lines<T: ToSchema>(self) -> Route {
+        Route { takes: Some(Content::Lines(describe::<T>)), ..self }
+    }
+
+    pub(crate) fn answers_lines<T: ToSchema>(self) -> Route {
+        Route { answers: (200, Some(Content::Lines(describe::<T>))), ..self }
     }
 
     pub(crate) fn takes_raw(self, kind: &'static str) -> Route {

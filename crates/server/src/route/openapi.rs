@@ -92,6 +92,7 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Operation {
 fn media(content: Content, schemas: &mut Schemas) -> (&'static str, MediaType) {
     match content {
         Content::Json(describe) => ("application/json", MediaType::new(Some(describe(schemas)))),
+        Content::Lines(describe) => ("application/x-ndjson", MediaType::new(Some(describe(schemas)))),
         Content::Raw(kind) => (kind, MediaType::new(None::<RefOr<Schema>>)),
     }
 }

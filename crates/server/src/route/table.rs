@@ -3,7 +3,7 @@ use landform_api as api;
 use landform_domain::Right;
 
 use super::{Route, Tenancy};
-use crate::{audit, deployments, events, runs, templates, tenants, tokens};
+use crate::{audit, connections, deployments, events, runs, state, templates, tenants, tokens};
 
 fn get(path: &'static str) -> (Method, &'static str) {
     (Method::GET, path)
@@ -19,6 +19,11 @@ fn post(path: &'static str) -> (Method, &'static str) {
 
 fn delete(path: &'static str) -> (Method, &'static str) {
     (Method::DELETE, path)
+}
+
+/// A method that HTTP itself does not have.
+fn own(method: &'static str) -> Method {
+    Method::from_bytes(method.as_bytes()).expect("a token of letters")
 }
 
 /// Everything under `/v1`. Rows of one path stand together.
@@ -37,6 +42,11 @@ pub(crate) fn table() -> Vec<Route> {
         Route::new(get("/v1/tenants/{tenant}"), Read, Tenant, tenants::get, "Show a tenant").answers::<api::Tenant>(200),
         Route::new(put("/v1/tenants/{tenant}"), Administer, Fleet, tenants::put, "Make a tenant, or change its settings").takes::<api::TenantSpec>().answers::<api::Tenant>(201),
 
+        Route::new(get("/v1/tenants/{tenant}/connections"), Read, Tenant, connections::list, "List a tenant's connections").answers::<api::ConnectionList>(200),
+        Route::new(get("/v1/tenants/{tenant}/connections/{connection}"), Read, Tenant, connections::get, "Show what a connection has values for").answers::<api::Connection>(200),
+        Route::new(put("/v1/tenants/{tenant}/connections/{connection}"), Administer, Tenant, connections::put, "Make a connection, or rotate it").takes::<api::ConnectionSpec>().answers::<api::Connection>(201),
+        Route::new(delete("/v1/tenants/{tenant}/connections/{connection}"), Administer, Tenant, connections::delete, "Delete a connection that no deployment uses").answers_nothing(),
+
         Route::new(get("/v1/templates"), Read, Shared, templates::list, "List the newest versions of all templates").answers::<api::TemplateList>(200),
         Route::new(get("/v1/templates/{template}"), Read, Shared, templates::get, "List the versions of a template").answers::<api::Template>(200),
         Route::new(put("/v1/templates/{template}"), Administer, Fleet, templates::push, "Push a template: a gzipped tar file of plain files").takes_raw("application/gzip").answers::<api::TemplateVersion>(201),
@@ -47,8 +57,15 @@ pub(crate) fn table() -> Vec<Route> {
         Route::new(get("/v1/tenants/{tenant}/deployments/{deployment}"), Read, Tenant, deployments::get, "Show a deployment").answers::<api::Deployment>(200),
         Route::new(put("/v1/tenants/{tenant}/deployments/{deployment}"), Operate, Tenant, deployments::put, "Create or change a deployment").takes::<api::DeploymentSpec>().answers::<api::Accepted>(202),
         Route::new(delete("/v1/tenants/{tenant}/deployments/{deployment}"), Operate, Tenant, deployments::delete, "Destroy what a deployment has made, and then the deployment").answers::<api::Accepted>(202),
+        Route::new(post("/v1/batch"), Operate, Narrowed, deployments::batch::accept, "Many writes of deployments: a line of JSON (BatchLine) in, a line of JSON (BatchResult) out for each").takes_lines::<api::BatchLine>().answers_lines::<api::BatchResult>(),
         Route::new(get("/v1/tenants/{tenant}/deployments/{deployment}/outputs"), Read, Tenant, deployments::outputs, "Show a deployment's outputs").asks::<deployments::OutputsQuery>().answers::<api::Outputs>(200),
         Route::new(get("/v1/tenants/{tenant}/deployments/{deployment}/state"), Secrets, Tenant, deployments::state, "The state, as any `tofu` reads it").answers_raw("application/json"),
+
+        Route::new(get("/v1/state/{tenant}/{deployment}"), Secrets, Tenant, state::get, "The `http` state backend: read").answers_raw("application/json"),
+        Route::new(post("/v1/state/{tenant}/{deployment}"), Operate, Tenant, state::write, "The `http` state backend: write").asks::<state::WriteQuery>().takes_raw("application/json"),
+        Route::new(delete("/v1/state/{tenant}/{deployment}"), Operate, Tenant, state::delete, "The `http` state backend: forget").asks::<state::WriteQuery>(),
+        Route::new((own("LOCK"), "/v1/state/{tenant}/{deployment}"), Operate, Tenant, state::lock, "The `http` state backend: lock").takes_raw("application/json"),
+        Route::new((own("UNLOCK"), "/v1/state/{tenant}/{deployment}"), Operate, Tenant, state::unlock, "The `http` state backend: unlock; without a body, by force").takes_raw("application/json"),
 
         Route::new(get("/v1/runs"), Read, Narrowed, runs::list, "List runs, the newest first").asks::<runs::RunsQuery>().answers::<api::RunList>(200),
         Route::new(get("/v1/runs/{run}"), Read, Run, runs::get, "Show a run").answers::<api::Run>(200),

@@ -1,3 +1,5 @@
+pub(crate) mod batch;
+
 use std::collections::BTreeMap;
 
 use axum::extract::State;
@@ -10,7 +12,9 @@ use landform_store::{DeploymentWrite, IdempotencyKey};
 use serde::{Deserialize, Serialize};
 
 use crate::problem::Refusal;
-use crate::request::{Asked, JsonBody, Names, expected_generation, idempotency_key, preferred_wait};
+use crate::request::{
+    Asked, JsonBody, Names, check_idempotency_key, expected_generation, idempotency_key, preferred_wait,
+};
 use crate::{Server, view, wait};
 
 pub(crate) async fn put(
@@ -22,17 +26,8 @@ pub(crate) async fn put(
 ) -> Result<Response, Refusal> {
     let (tenant, name) = (names.tenant()?, names.deployment()?);
     let wait = preferred_wait(&headers)?;
-    let key = key(&headers, &actor, "PUT", &tenant, &name, &spec)?;
-    let write = DeploymentWrite {
-        tenant,
-        name,
-        inputs: inputs(spec.inputs, &spec.sensitive)?,
-        template: spec.template,
-        template_version: spec.template_version,
-        engine: spec.engine,
-        requires_approval: spec.requires_approval,
-        if_generation: expected_generation(&headers)?,
-    };
+    let key = key(idempotency_key(&headers)?, &actor, "PUT", &tenant, &name, &spec)?;
+    let write = write(tenant, name, spec, expected_generation(&headers)?)?;
     let accepted = server.store.put_deployment(write, key, &actor).await?;
     wait::answer(&server, accepted.run, wait).await
 }
@@ -45,7 +40,7 @@ pub(crate) async fn delete(
 ) -> Result<Response, Refusal> {
     let (tenant, name) = (names.tenant()?, names.deployment()?);
     let wait = preferred_wait(&headers)?;
-    let key = key(&headers, &actor, "DELETE", &tenant, &name, &())?;
+    let key = key(idempotency_key(&headers)?, &actor, "DELETE", &tenant, &name, &())?;
     let generation = expected_generation(&headers)?;
     let accepted = server.store.delete_deployment(&tenant, &name, generation, key, &actor).await?;
     wait::answer(&server, accepted.run, wait).await
@@ -89,6 +84,26 @@ pub(crate) async fn state(State(server): State<Server>, names: Names) -> Result<
     Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], version.state).into_response())
 }
 
+/// What a body asks for, as the store takes it.
+fn write(
+    tenant: TenantName,
+    name: DeploymentName,
+    spec: DeploymentSpec,
+    if_generation: Option<i64>,
+) -> Result<DeploymentWrite, Refusal> {
+    Ok(DeploymentWrite {
+        tenant,
+        name,
+        inputs: inputs(spec.inputs, &spec.sensitive)?,
+        connections: spec.connections,
+        template: spec.template,
+        template_version: spec.template_version,
+        engine: spec.engine,
+        requires_approval: spec.requires_approval,
+        if_generation,
+    })
+}
+
 fn inputs(values: BTreeMap<String, serde_json::Value>, sensitive: &[String]) -> Result<Inputs, Refusal> {
     if let Some(name) = sensitive.iter().find(|name| !values.contains_key(*name)) {
         let shown: String = name.chars().take(80).collect();
@@ -103,14 +118,15 @@ fn inputs(values: BTreeMap<String, serde_json::Value>, sensitive: &[String]) -> 
 
 /// The whole request is part of what the key stands for, as it was understood: another order of fields is the same.
 fn key(
-    headers: &HeaderMap,
+    key: Option<String>,
     actor: &Actor,
     method: &str,
     tenant: &TenantName,
     name: &DeploymentName,
     body: &impl Serialize,
 ) -> Result<Option<IdempotencyKey>, Refusal> {
-    let Some(key) = idempotency_key(headers)? else { return Ok(None) };
+    let Some(key) = key else { return Ok(None) };
+    check_idempotency_key(&key)?;
     let body = serde_json::to_vec(body).expect("a body that was read can be written");
     let route = format!("{method} /v1/tenants/{tenant}/deployments/{name}");
     Ok(Some(IdempotencyKey { principal: actor.id.clone(), route, key, body }))
