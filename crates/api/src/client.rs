@@ -11,9 +11,10 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     Accepted, AuditEntry, AuditList, BatchResult, Connection, ConnectionList, ConnectionSpec, Deployment,
-    DeploymentList, DeploymentSpec, Event, EventList, Outputs, ProblemBody, Recovery, Reject, Run, RunList, Template,
-    TemplateDetail, TemplateList, TemplateUse, TemplateUseList, TemplateVersion, Tenant, TenantList, TenantSpec, Token,
-    TokenList, TokenMade, TokenSpec,
+    DeploymentList, DeploymentSpec, Event, EventList, FailureGroup, FailureList, Outputs, ProblemBody, Recovery,
+    Reject, RetryAll, Rollback, Run, RunList, RunRequest, Template, TemplateDetail, TemplateList, TemplateUse,
+    TemplateUseList, TemplateVersion, Tenant, TenantList, TenantSpec, Timestamp, Token, TokenList, TokenMade,
+    TokenSpec,
 };
 
 const CONNECT: Duration = Duration::from_secs(10);
@@ -79,6 +80,18 @@ pub struct RunFilter {
     pub tenant: Option<TenantName>,
     pub deployment: Option<DeploymentName>,
     pub status: Option<String>,
+    pub template: Option<TemplateName>,
+    /// The code of a failure.
+    pub code: Option<String>,
+    pub since: Option<Timestamp>,
+}
+
+/// What is paused, or goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    Deployment(Location),
+    Tenant(TenantName),
+    Everything,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -237,6 +250,9 @@ impl Client {
         query.add("tenant", filter.tenant.as_ref());
         query.add("deployment", filter.deployment.as_ref());
         query.add("status", filter.status.as_ref());
+        query.add("template", filter.template.as_ref());
+        query.add("code", filter.code.as_ref());
+        query.add("since", filter.since.as_ref());
         self.get(&query.of("runs")).await.map(|list: RunList| list.runs)
     }
 
@@ -282,6 +298,55 @@ impl Client {
 
     pub async fn run_cancel(&self, id: RunId) -> Result<Run, ClientError> {
         self.read(self.request(Method::POST, &format!("runs/{id}/cancel"))).await
+    }
+
+    pub async fn run_retry(&self, id: RunId) -> Result<Accepted, ClientError> {
+        self.read(self.request(Method::POST, &format!("runs/{id}/retry"))).await
+    }
+
+    /// The plan in the format of `tofu show -json`.
+    pub async fn plan(&self, id: RunId) -> Result<serde_json::Value, ClientError> {
+        self.get(&format!("runs/{id}/plan")).await
+    }
+
+    pub async fn plan_text(&self, id: RunId) -> Result<String, ClientError> {
+        let request = self.request(Method::GET, &format!("runs/{id}/plan")).header("accept", "text/plain");
+        let response = self.send(request.timeout(ANSWER)).await?;
+        response.text().await.map_err(|e| self.unreachable(&e))
+    }
+
+    pub async fn failures(&self, tenant: Option<&TenantName>) -> Result<Vec<FailureGroup>, ClientError> {
+        let mut query = Query::default();
+        query.add("tenant", tenant);
+        self.get(&query.of("failures")).await.map(|list: FailureList| list.failures)
+    }
+
+    pub async fn retry_all(&self, wanted: &RetryAll) -> Result<Vec<Run>, ClientError> {
+        let list: RunList = self.read(self.request(Method::POST, "failures/retry").json(wanted)).await?;
+        Ok(list.runs)
+    }
+
+    pub async fn run_again(&self, location: &Location, wanted: &RunRequest) -> Result<Accepted, ClientError> {
+        self.read(self.request(Method::POST, &format!("{}/runs", deployment_path(location))).json(wanted)).await
+    }
+
+    pub async fn rollback(&self, location: &Location, run: RunId) -> Result<Accepted, ClientError> {
+        let path = format!("{}/rollback", deployment_path(location));
+        self.read(self.request(Method::POST, &path).json(&Rollback { run })).await
+    }
+
+    pub async fn forget(&self, location: &Location) -> Result<(), ClientError> {
+        self.done(self.request(Method::POST, &format!("{}/forget", deployment_path(location)))).await
+    }
+
+    pub async fn pause(&self, scope: &Scope, paused: bool) -> Result<(), ClientError> {
+        let verb = if paused { "pause" } else { "resume" };
+        let path = match scope {
+            Scope::Deployment(location) => format!("{}/{verb}", deployment_path(location)),
+            Scope::Tenant(tenant) => format!("tenants/{tenant}/{verb}"),
+            Scope::Everything => verb.to_owned(),
+        };
+        self.done(self.request(Method::POST, &path)).await
     }
 
     pub async fn run_recover(&self, id: RunId, recovery: &Recovery) -> Result<Run, ClientError> {

@@ -42,6 +42,9 @@ pub struct Deployment {
     pub connections: Vec<ConnectionName>,
     pub engine: EngineChoice,
     pub requires_approval: bool,
+    /// Its runs wait: because of itself, its tenant, or everything.
+    #[serde(default)]
+    pub paused: bool,
     /// The number of the desired state; also the ETag.
     pub generation: i64,
     /// The newest generation that was applied completely.

@@ -16,14 +16,14 @@ mod tenant;
 mod time;
 
 pub use access::{AuditEntry, AuditList, Token, TokenList, TokenMade, TokenSpec};
-pub use client::{AuditFilter, BatchResults, Client, ClientError, Events, Location, RunFilter, Write};
+pub use client::{AuditFilter, BatchResults, Client, ClientError, Events, Location, RunFilter, Scope, Write};
 pub use connection::{Connection, ConnectionList, ConnectionSpec};
 pub use deployment::{
     Accepted, BatchLine, BatchMethod, BatchResult, Deployment, DeploymentList, DeploymentSpec, Output, Outputs,
 };
 pub use event::{Event, EventBody, EventList};
 pub use problem::ProblemBody;
-pub use run::{Recovery, Reject, Rejection, Run, RunList};
+pub use run::{FailureGroup, FailureList, Recovery, Reject, Rejection, RetryAll, Rollback, Run, RunList, RunRequest};
 pub use template::{
     Template, TemplateDetail, TemplateFile, TemplateList, TemplateUse, TemplateUseList, TemplateVersion,
 };

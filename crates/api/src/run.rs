@@ -22,6 +22,9 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineName>,
     pub requires_approval: bool,
+    /// A trial: it ends with its plan.
+    #[serde(default)]
+    pub plan_only: bool,
     /// Who asked for it: the name of a token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
@@ -51,7 +54,7 @@ pub struct Run {
 
 impl Run {
     pub fn succeeded(&self) -> bool {
-        matches!(self.status.as_str(), "succeeded" | "unchanged")
+        matches!(self.status.as_str(), "succeeded" | "unchanged" | "planned")
     }
 
     /// It goes on only after somebody has done something.
@@ -64,6 +67,55 @@ impl Run {
 pub struct RunList {
     /// The newest first.
     pub runs: Vec<Run>,
+}
+
+/// What a further run of a deployment shall do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunRequest {
+    /// Make the plan and change nothing.
+    #[serde(default)]
+    pub plan_only: bool,
+    /// Addresses of objects to replace although nothing about them has changed.
+    #[serde(default)]
+    pub replace: Vec<String>,
+    /// Objects that exist already, to be taken over: their addresses and ids.
+    #[serde(default)]
+    pub adopt: BTreeMap<String, String>,
+}
+
+/// The run whose template and inputs are wanted again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rollback {
+    pub run: RunId,
+}
+
+/// Deployments whose last run failed with the same code.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct FailureGroup {
+    pub code: String,
+    pub count: i64,
+    /// One of them, to look at.
+    pub newest: RunId,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct FailureList {
+    /// The most frequent first.
+    pub failures: Vec<FailureGroup>,
+}
+
+/// Which failed runs to make again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RetryAll {
+    pub code: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<TenantName>,
+    /// At most so many, the oldest first; 0 means 1000, which is also the most.
+    #[serde(default)]
+    pub limit: u32,
 }
 
 /// Who did not want a plan, and why.

@@ -83,7 +83,7 @@ codes! {
     StateConflict "state_conflict" Conflict "Somebody wrote the state in between. Pull it again, and repeat your change.",
     StateInvalid "state_invalid" Unprocessable "Send a state in format 4, as any `tofu` or `terraform` writes it.",
     ObjectUnknown "object_unknown" NotFound "List the state's objects; addresses are written as the CLI writes them.",
-    PlanUnknown "plan_unknown" NotFound "The run has made no plan yet, or it is not kept any more.",
+    PlanUnknown "plan_unknown" NotFound "The run has made no plan yet, or it went straight on to its apply: plan first with `plan_only`, or ask for approval.",
     RouteUnknown "route_unknown" NotFound "Compare the path with the API's description.",
     TenantUnknown "tenant_unknown" NotFound "PUT the tenant first.",
     TemplateUnknown "template_unknown" NotFound "Push the template, or name a version that exists.",

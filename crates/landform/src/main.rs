@@ -6,6 +6,7 @@ mod credentials;
 mod demo;
 mod deployment;
 mod failure;
+mod manage;
 mod run;
 mod serve;
 mod show;
@@ -66,6 +67,16 @@ enum Command {
     Output(deployment::Output),
     /// Destroy what a deployment has made, and then the deployment
     Destroy(deployment::Destroy),
+    /// Make a further run of a deployment: again, as a trial, with replacements or adoptions
+    Again(manage::Again),
+    /// Bring a deployment back to the template and the inputs of an earlier run
+    Rollback(manage::Rollback),
+    /// Remove a deployment and destroy nothing
+    Forget(manage::Forget),
+    /// Let runs wait: of a deployment, a tenant, or all
+    Pause(manage::Pause),
+    /// Let runs go on
+    Resume(manage::Pause),
     /// A deployment's state
     #[command(subcommand)]
     State(deployment::State),
@@ -98,6 +109,11 @@ async fn main() -> ExitCode {
         Command::Deployments(args) => deployment::list(args, &connection, json).await,
         Command::Output(args) => deployment::output(args, &connection, json).await,
         Command::Destroy(args) => deployment::destroy(args, &connection, json).await,
+        Command::Again(args) => manage::again(args, &connection, json).await,
+        Command::Rollback(args) => manage::rollback(args, &connection, json).await,
+        Command::Forget(args) => manage::forget(args, &connection).await,
+        Command::Pause(args) => manage::pause(args, true, &connection, json).await,
+        Command::Resume(args) => manage::pause(args, false, &connection, json).await,
         Command::State(command) => deployment::state(command, &connection).await,
         Command::Run(command) => run::run(command, &connection, json).await,
         Command::Sim(args) => sim::run(args, json).await,

@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
-use landform_api::{Client, Recovery, Run, RunFilter};
+use landform_api::{FailureGroup, Recovery, RetryAll, Run, RunFilter, Timestamp};
 use landform_domain::recovery::Answer;
-use landform_domain::{DeploymentName, RunId, TenantName};
+use landform_domain::{DeploymentName, RunId, TemplateName, TenantName};
 
 use crate::connection::Connection;
 use crate::failure::Failure;
@@ -20,11 +20,38 @@ pub enum Command {
         /// Only those with this status, such as `failed` or `awaiting_approval`
         #[arg(long)]
         status: Option<String>,
+        #[arg(long, value_parser = name_of::<TemplateName>)]
+        template: Option<TemplateName>,
+        /// Only those that failed with this code, such as `apply_failed`
+        #[arg(long)]
+        code: Option<String>,
+        /// Only those made since then, such as 2026-11-16T00:12:01.123Z
+        #[arg(long, value_name = "TIME")]
+        since: Option<Timestamp>,
     },
     /// Show one run
     Show(Id),
     /// Show what happens in a run until it has ended; Ctrl-C leaves it alone
     Watch(Id),
+    /// Show the plan of a run; with --json in the format of `tofu show -json`
+    Plan(Id),
+    /// Make a run that failed or was stopped again
+    Retry(Id),
+    /// Deployments whose last run failed, by the code of the failure
+    Failures {
+        #[arg(long, value_parser = name_of::<TenantName>)]
+        tenant: Option<TenantName>,
+    },
+    /// Make all failed runs of one code again
+    RetryAll {
+        /// The code, as `landform run failures` shows it
+        code: String,
+        #[arg(long, value_parser = name_of::<TenantName>)]
+        tenant: Option<TenantName>,
+        /// At most so many, the oldest first
+        #[arg(long, default_value_t = 0)]
+        limit: u32,
+    },
     /// Approve the plan of a run: it is applied exactly as it is
     Approve(Id),
     /// Reject the plan of a run
@@ -62,9 +89,23 @@ pub struct Id {
 pub async fn run(command: Command, connection: &Connection, json: bool) -> Result<(), Failure> {
     let client = connection.client()?;
     let changed = match command {
-        Command::List { tenant, deployment, status } => {
-            return list(&client, &RunFilter { tenant, deployment, status }, json).await;
+        Command::List { tenant, deployment, status, template, code, since } => {
+            let filter = RunFilter { tenant, deployment, status, template, code, since };
+            return list(&client.runs(&filter).await?, json);
         }
+        Command::RetryAll { code, tenant, limit } => {
+            return list(&client.retry_all(&RetryAll { code, tenant, limit }).await?, json);
+        }
+        Command::Failures { tenant } => return failures(&client.failures(tenant.as_ref()).await?, json),
+        Command::Plan(Id { id }) if json => {
+            show::json(&client.plan(id).await?);
+            return Ok(());
+        }
+        Command::Plan(Id { id }) => {
+            print!("{}", client.plan_text(id).await?);
+            return Ok(());
+        }
+        Command::Retry(Id { id }) => client.run_retry(id).await?.run,
         Command::Watch(Id { id }) => return watch::aloud(&client, id, json).await,
         Command::Show(Id { id }) => client.run(id).await?,
         Command::Approve(Id { id }) => client.run_approve(id).await?,
@@ -82,8 +123,17 @@ pub async fn run(command: Command, connection: &Connection, json: bool) -> Resul
     Ok(())
 }
 
-async fn list(client: &Client, filter: &RunFilter, json: bool) -> Result<(), Failure> {
-    let runs = client.runs(filter).await?;
+fn failures(groups: &[FailureGroup], json: bool) -> Result<(), Failure> {
+    if json {
+        show::json(&groups);
+        return Ok(());
+    }
+    let row = |group: &FailureGroup| vec![group.code.clone(), group.count.to_string(), group.newest.to_string()];
+    show::table(&["CODE", "DEPLOYMENTS", "NEWEST RUN"], groups.iter().map(row).collect());
+    Ok(())
+}
+
+fn list(runs: &[Run], json: bool) -> Result<(), Failure> {
     if json {
         show::json(&runs);
         return Ok(());
@@ -102,7 +152,7 @@ async fn list(client: &Client, filter: &RunFilter, json: bool) -> Result<(), Fai
     Ok(())
 }
 
-fn adoption(text: &str) -> Result<(String, String), String> {
+pub fn adoption(text: &str) -> Result<(String, String), String> {
     // An address may hold `=` inside a key in quotes; an id in the cloud rarely ends with it.
     let at = match text.rfind("]=") {
         Some(at) => at + 1,

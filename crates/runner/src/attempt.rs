@@ -164,6 +164,7 @@ impl Attempt<'_> {
             summary: report::summary(&plan.changes),
             effective: plan.effective,
             plan: plan.bytes.clone(),
+            json: serde_json::to_vec(&plan.json).ok(),
             outputs: report::outputs(workspace.state.as_deref()),
         };
         match self.shop.store.planned(&self.claim.lease, planned).await? {
@@ -173,7 +174,8 @@ impl Attempt<'_> {
     }
 
     async fn nothing_to_do(&self) -> Result<Done, StoreError> {
-        let planned = Planned { summary: PlanSummary::default(), effective: false, plan: Vec::new(), outputs: None };
+        let planned =
+            Planned { summary: PlanSummary::default(), effective: false, plan: Vec::new(), json: None, outputs: None };
         self.shop.store.planned(&self.claim.lease, planned).await?;
         Ok(Done::End(End::Clean))
     }
@@ -213,7 +215,7 @@ impl Attempt<'_> {
                 Kind::Destroy => Mode::Destroy,
             },
             adopt: self.claim.adopt.iter().map(adopt).collect(),
-            replace: Vec::new(),
+            replace: self.claim.replace.clone(),
         }
     }
 

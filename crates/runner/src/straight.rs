@@ -15,7 +15,7 @@ impl Attempt<'_> {
     /// `None`: plan, then apply.
     pub(crate) async fn go_straight(&self, chosen: &Chosen, workspace: &Workspace) -> Result<Option<Done>, StoreError> {
         let Some(straight) = chosen.engine.straight() else { return Ok(None) };
-        if self.claim.requires_approval || self.shop.keep_plans {
+        if self.claim.requires_approval || self.claim.plan_only || self.shop.keep_plans {
             return Ok(None);
         }
         self.chose(&chosen.engine, chosen.reasons.clone()).await?;
@@ -49,6 +49,7 @@ impl Gate for PlanGate<'_, '_> {
             summary: report::summary(&outline.changes),
             effective: outline.effective,
             plan: Vec::new(),
+            json: None,
             outputs: report::outputs(self.workspace.state.as_deref()),
         };
         let answer = self.attempt.shop.store.planned(&self.attempt.claim.lease, planned).await;

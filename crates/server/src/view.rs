@@ -73,6 +73,7 @@ pub(crate) fn deployment(deployment: store::Deployment) -> api::Deployment {
         connections: deployment.connections,
         engine: deployment.engine,
         requires_approval: deployment.requires_approval,
+        paused: deployment.paused,
         generation: deployment.generation,
         applied_generation: deployment.applied_generation,
         destroying: deployment.kind == Kind::Destroy,
@@ -93,6 +94,7 @@ pub(crate) fn run(run: store::Run) -> api::Run {
         finished: run.status.is_final(),
         engine: run.engine,
         requires_approval: run.requires_approval,
+        plan_only: run.plan_only,
         author: run.author_name,
         cancel_requested: run.cancel_requested,
         plan: None,
@@ -111,6 +113,7 @@ pub(crate) fn run(run: store::Run) -> api::Run {
             view.plan = Some(plan);
             view.expires_at = Some(at(expires_at));
         }
+        Status::Planned { plan } => view.plan = Some(plan),
         Status::NeedsRecovery { doubts } => view.doubts = doubts,
         Status::Failed(problem) => view.problem = Some(ProblemBody::of(&problem)),
         Status::Rejected { by, reason } => view.rejected = Some(Rejection { by, reason }),

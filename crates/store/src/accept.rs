@@ -10,6 +10,7 @@ use landform_domain::{
 };
 use serde_json::json;
 
+use crate::again::RunRequest;
 use crate::audit::{Deed, write_down};
 use crate::catalog::{resolve_template, unknown_tenant};
 use crate::connection::{Bound, bind, keep_bound, load_bound};
@@ -126,7 +127,7 @@ impl Store {
             engine: write.engine,
             requires_approval: approval(newest.as_ref(), write.requires_approval, by)?,
         };
-        self.accept(tx, locked, &sealer, desired, key, by).await
+        self.accept(tx, locked, &sealer, desired, key, ("deployment.put", by)).await
     }
 
     /// Asks for the destruction of a deployment, with what its state was made with.
@@ -160,21 +161,21 @@ impl Store {
             requires_approval: newest.requires_approval,
             ..made_with
         };
-        self.accept(tx, locked, &sealer, desired, key, by).await
+        self.accept(tx, locked, &sealer, desired, key, ("deployment.delete", by)).await
     }
 
     pub(crate) async fn tenant_key(&self, tenant: &TenantName) -> Result<TenantKey, StoreError> {
         self.inner.keys.of(self.db(), tenant).await?.ok_or_else(|| unknown_tenant(tenant))
     }
 
-    async fn accept(
+    pub(crate) async fn accept(
         &self,
         mut tx: Tx,
         locked: Locked,
         sealer: &Sealer,
         desired: Desired,
         key: Option<IdempotencyKey>,
-        by: &Actor,
+        (action, by): (&'static str, &Actor),
     ) -> Result<Accepted, StoreError> {
         let hash = sealer.hash(&desired.canonical());
         let mut generation = locked.generation;
@@ -189,12 +190,8 @@ impl Store {
             generation += 1;
             insert_generation(&mut tx, &locked, sealer, generation, &desired, hash).await?;
         }
-        let run = insert_run(&mut tx, &locked, generation, &desired, by).await?;
+        let run = insert_run(&mut tx, &locked, generation, &desired, &RunRequest::default(), by).await?;
         supersede_older(&mut tx, &locked, run.id).await?;
-        let action = match desired.kind {
-            Kind::Apply => "deployment.put",
-            Kind::Destroy => "deployment.delete",
-        };
         let template = format!("{}@{}", desired.template, desired.template_version);
         let detail = json!({"generation": generation, "run": run.id, "template": template});
         let deed = Deed { action, tenant: Some(&locked.tenant), target: locked.name.to_string(), detail };
@@ -231,8 +228,9 @@ fn check_generation(locked: &Locked, wanted: Option<i64>) -> Result<(), StoreErr
 pub(crate) async fn create_row(tx: &mut Tx, tenant: &TenantName, name: &DeploymentName) -> Result<Locked, StoreError> {
     let id: DeploymentId = new_id(tx, DeploymentId::from_parts).await?;
     tx.execute(
-        "INSERT INTO deployments (id, tenant, name, generation, created_at, updated_at)
-         VALUES ($1, $2, $3, 0, {now}, {now}) ON CONFLICT (tenant, name) DO NOTHING",
+        "INSERT INTO deployments (id, tenant, name, generation, paused, created_at, updated_at)
+         SELECT $1, t.name, $3, 0, 2 * t.paused + 4 * s.paused, {now}, {now} FROM tenants t, switches s WHERE t.name = $2
+         ON CONFLICT (tenant, name) DO NOTHING",
         params![id.to_string(), tenant.as_str(), name.as_str()],
     )
     .await?;
@@ -261,7 +259,7 @@ async fn is_newest(tx: &mut Tx, locked: &Locked, hash: &[u8]) -> Result<bool, St
 async fn latest_run(tx: &mut Tx, locked: &Locked, generation: i64) -> Result<Option<Run>, StoreError> {
     let row = tx
         .one(
-            "SELECT id FROM runs WHERE deployment = $1 AND generation = $2 ORDER BY id DESC LIMIT 1",
+            "SELECT id FROM runs WHERE deployment = $1 AND generation = $2 AND plan_only = 0 ORDER BY id DESC LIMIT 1",
             params![locked.id.to_string(), generation],
         )
         .await?;
@@ -333,11 +331,12 @@ pub(crate) async fn load_desired(
 
 /// A tenant's runs follow each other at distance 1 in the fair order, and a tenant that was idle starts at the order's
 /// present (the highest key claimed so far): whoever queues many runs waits behind others' few.
-async fn insert_run(
+pub(crate) async fn insert_run(
     tx: &mut Tx,
     locked: &Locked,
     generation: i64,
     desired: &Desired,
+    request: &RunRequest,
     by: &Actor,
 ) -> Result<Run, StoreError> {
     let id: RunId = new_id(tx, RunId::from_parts).await?;
@@ -354,8 +353,8 @@ async fn insert_run(
     let status = Status::Queued(Next::Plan);
     tx.execute(
         "INSERT INTO runs (id, deployment, tenant, name, kind, generation, requires_approval, status, detail,
-            claimable, order_key, author, author_name, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10, $11, $12, {now})",
+            claimable, order_key, author, author_name, template, plan_only, replaces, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10, $11, $12, $13, $14, $15, {now})",
         params![
             id.to_string(),
             locked.id.to_string(),
@@ -369,6 +368,9 @@ async fn insert_run(
             order_key,
             by.id.as_str(),
             by.name.as_str(),
+            desired.template.as_str(),
+            request.plan_only,
+            serde_json::to_string(&request.replace)?,
         ],
     )
     .await?;
@@ -376,7 +378,7 @@ async fn insert_run(
     load_run(tx, id).await?.ok_or_else(|| StoreError::Corrupt("a run vanished".into()))
 }
 
-async fn supersede_older(tx: &mut Tx, locked: &Locked, by: RunId) -> Result<(), StoreError> {
+pub(crate) async fn supersede_older(tx: &mut Tx, locked: &Locked, by: RunId) -> Result<(), StoreError> {
     let rows = tx
         .all(
             "SELECT id FROM runs WHERE deployment = $1 AND id <> $2

@@ -68,6 +68,10 @@ pub struct Claim {
     pub state: Option<Vec<u8>>,
     /// Objects to import, address and id.
     pub adopt: Vec<(String, String)>,
+    /// Addresses of objects to replace although nothing about them has changed.
+    pub replace: Vec<String>,
+    /// It ends with its plan.
+    pub plan_only: bool,
     pub work: Work,
 }
 
@@ -93,6 +97,8 @@ pub struct Planned {
     pub effective: bool,
     /// Kept, sealed, if the plan must be approved.
     pub plan: Vec<u8>,
+    /// The plan in the format of `tofu show -json`, for those who want to read it. Kept, sealed, if it is not too large.
+    pub json: Option<Vec<u8>>,
     /// The outputs of the state as it is: kept if there is nothing to apply. After a crash the state may have been
     /// recovered without them.
     pub outputs: Option<Outputs>,
@@ -115,6 +121,9 @@ pub struct Resolution {
     /// The recovered state, if it differs from the one before.
     pub state: Option<Vec<u8>>,
 }
+
+/// A plan that nobody can read for its length is not kept for reading.
+const LARGEST_PLAN_JSON: usize = 8 << 20;
 
 impl Store {
     /// The next run that is due, fairly between tenants: first those whose worker went silent, then the queue.
@@ -173,7 +182,7 @@ impl Store {
         let queued = tx
             .one(
                 "SELECT d.id AS deployment, r.id AS run FROM runs r JOIN deployments d ON d.id = r.deployment
-                 WHERE r.claimable = 1 AND (d.active_run IS NULL OR d.active_run = r.id)
+                 WHERE r.claimable = 1 AND (d.active_run = r.id OR d.active_run IS NULL AND d.paused = 0)
                  ORDER BY r.order_key, r.id LIMIT 1 {lock_or_skip}",
                 params![],
             )
@@ -254,6 +263,11 @@ impl Store {
         };
         let sealed = sealer.seal(keys::Kind::Plan, &lease.run.to_string(), &planned.plan)?;
         let means = Means { sealed_plan: Some(sealed), ..Means::default() };
+        if let Some(json) = planned.json.filter(|json| planned.effective && json.len() <= LARGEST_PLAN_JSON) {
+            let sealed = sealer.seal(keys::Kind::PlanJson, &lease.run.to_string(), &json)?;
+            let sql = "UPDATE runs SET plan_json = $2 WHERE id = $1";
+            tx.execute(sql, params![lease.run.to_string(), sealed]).await?;
+        }
         if let Some(outputs) = planned.outputs.filter(|_| !planned.effective) {
             keep_outputs(&mut tx, &sealer, &locked, &outputs).await?;
         }
@@ -331,7 +345,7 @@ const DUE: &str = "SELECT d.id FROM deployments d
      WHERE d.lease_until IS NOT NULL AND d.lease_until < {now} AND d.active_run IS NOT NULL
      UNION ALL
      SELECT d.id FROM runs r JOIN deployments d ON d.id = r.deployment
-     WHERE r.claimable = 1 AND (d.active_run IS NULL OR d.active_run = r.id)
+     WHERE r.claimable = 1 AND (d.active_run = r.id OR d.active_run IS NULL AND d.paused = 0)
      LIMIT 1";
 
 fn millis(duration: Duration) -> i64 {
@@ -376,6 +390,8 @@ async fn load_claim(tx: &mut Tx, sealer: &Sealer, deployment: DeploymentId, run:
         engine_before: run.engine,
         state: load_state(tx, sealer, &locked).await?,
         adopt: load_adoptions(tx, deployment).await?,
+        replace: load_replaces(tx, run.id).await?,
+        plan_only: run.plan_only,
         work,
     })
 }
@@ -424,6 +440,11 @@ async fn keep_outputs(tx: &mut Tx, sealer: &Sealer, locked: &Locked, outputs: &O
     let sealed = sealer.seal(keys::Kind::Outputs, "", &serde_json::to_vec(outputs)?)?;
     tx.execute("UPDATE deployments SET outputs = $2 WHERE id = $1", params![locked.id.to_string(), sealed]).await?;
     Ok(())
+}
+
+async fn load_replaces(tx: &mut Tx, run: RunId) -> Result<Vec<String>, StoreError> {
+    let row = tx.exactly_one("SELECT replaces FROM runs WHERE id = $1", params![run.to_string()]).await?;
+    Ok(serde_json::from_str(&row.text("replaces")?)?)
 }
 
 async fn load_adoptions(tx: &mut Tx, deployment: DeploymentId) -> Result<Vec<(String, String)>, StoreError> {

@@ -17,6 +17,7 @@ pub(crate) enum Kind {
     State,
     Outputs,
     Plan,
+    PlanJson,
     Intent,
     Settlement,
 }
@@ -29,6 +30,7 @@ impl Kind {
             Kind::State => "state",
             Kind::Outputs => "outputs",
             Kind::Plan => "plan",
+            Kind::PlanJson => "plan-json",
             Kind::Intent => "intent",
             Kind::Settlement => "settlement",
         }

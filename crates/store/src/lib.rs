@@ -8,6 +8,7 @@
 
 mod accept;
 mod access;
+mod again;
 mod audit;
 mod catalog;
 mod chores;
@@ -21,6 +22,7 @@ mod journal;
 mod keys;
 mod open;
 mod outside;
+mod pause;
 mod read;
 mod reader;
 mod transition;
@@ -29,6 +31,7 @@ mod view;
 
 pub use accept::{Accepted, DeploymentWrite, IdempotencyKey};
 pub use access::{NewToken, Token};
+pub use again::{FailureGroup, RunRequest};
 pub use audit::{AuditEntry, AuditFilter};
 pub use catalog::{TemplateUse, TenantSettings};
 pub use chores::{Chore, ChoreAttempt, ChoreEnd, ChoreError, ChoreRunner, Chores};
@@ -39,6 +42,7 @@ pub use error::StoreError;
 pub use journal::JournalEntry;
 pub use open::{Location, Opened, Options, Store};
 pub use outside::{LockInfo, Locking, OutsideWrite};
+pub use pause::Scope;
 pub use read::RunFilter;
 pub use reader::{AnyTemplate, TemplateReader};
 pub use view::{Deployment, Event, Outputs, Run, StateVersion, Template, TemplateVersion, Tenant};

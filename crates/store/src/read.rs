@@ -1,6 +1,6 @@
 //! Reads for the doors.
 
-use landform_domain::{Code, ConnectionName, DeploymentId, DeploymentName, Problem, RunId, TenantName};
+use landform_domain::{Code, ConnectionName, DeploymentId, DeploymentName, Problem, RunId, TemplateName, TenantName};
 
 use crate::catalog::unknown_tenant;
 use crate::db::{Row, params};
@@ -16,6 +16,11 @@ pub struct RunFilter {
     pub deployment: Option<DeploymentName>,
     /// A status word, such as `queued`.
     pub status: Option<String>,
+    pub template: Option<TemplateName>,
+    /// The code of a failure.
+    pub code: Option<String>,
+    /// Only runs made since then, in milliseconds.
+    pub since: Option<i64>,
     /// Only runs older than this one, for the next page.
     pub before: Option<RunId>,
     /// 0 means 100, which is also the most.
@@ -25,7 +30,7 @@ pub struct RunFilter {
 const PAGE: u32 = 100;
 
 const DEPLOYMENT: &str =
-    "SELECT d.id, d.tenant, d.name, d.generation, d.applied_generation, d.created_at, d.updated_at,
+    "SELECT d.id, d.tenant, d.name, d.generation, d.applied_generation, d.paused, d.created_at, d.updated_at,
         g.kind, g.template, g.template_version, g.inputs, g.engine, g.requires_approval,
         (SELECT MAX(r.id) FROM runs r WHERE r.deployment = d.id) AS last_run
      FROM deployments d JOIN generations g ON g.deployment = d.id AND g.generation = d.generation
@@ -70,6 +75,7 @@ impl Store {
             connections: self.connections_of(row.parsed("id")?, generation).await?,
             engine: row.parsed("engine")?,
             requires_approval: row.flag("requires_approval")?,
+            paused: row.flag("paused")?,
             last_run,
             created_at: row.int("created_at")?,
             updated_at: row.int("updated_at")?,
@@ -88,7 +94,7 @@ impl Store {
     }
 
     pub async fn run(&self, id: RunId) -> Result<Run, StoreError> {
-        let sql = "SELECT id, deployment, tenant, name, kind, generation, requires_approval, cancel_requested, detail,
+        let sql = "SELECT id, deployment, tenant, name, kind, generation, requires_approval, plan_only, cancel_requested, detail,
                 engine, author, author_name, attempts, created_at, started_at, ended_at
              FROM runs WHERE id = $1";
         let row = self.db().read_one(sql, params![id.to_string()]).await?;
@@ -101,11 +107,12 @@ impl Store {
         let rows = self
             .db()
             .read_all(
-                "SELECT id, deployment, tenant, name, kind, generation, requires_approval, cancel_requested, detail,
+                "SELECT id, deployment, tenant, name, kind, generation, requires_approval, plan_only, cancel_requested, detail,
                     engine, author, author_name, attempts, created_at, started_at, ended_at
                  FROM runs
                  WHERE ($1 = '' OR tenant = $1) AND ($2 = '' OR name = $2) AND ($3 = '' OR status = $3)
-                    AND ($4 = '' OR id < $4)
+                    AND ($4 = '' OR id < $4) AND ($6 = '' OR template = $6) AND ($7 = '' OR error_code = $7)
+                    AND created_at >= $8
                  ORDER BY id DESC LIMIT $5",
                 params![
                     text(filter.tenant.as_ref().map(ToString::to_string)),
@@ -113,10 +120,24 @@ impl Store {
                     text(filter.status.clone()),
                     text(filter.before.map(|id| id.to_string())),
                     i64::from(limit),
+                    text(filter.template.as_ref().map(ToString::to_string)),
+                    text(filter.code.clone()),
+                    filter.since.unwrap_or(0),
                 ],
             )
             .await?;
         rows.iter().map(Run::from_row).collect()
+    }
+
+    /// The plan of a run in the format of `tofu show -json`, if one was kept. It holds secrets.
+    pub async fn plan(&self, run: RunId) -> Result<serde_json::Value, StoreError> {
+        let sql = "SELECT tenant, deployment, plan_json FROM runs WHERE id = $1";
+        let row = self.db().read_one(sql, params![run.to_string()]).await?.ok_or_else(|| unknown_run(run))?;
+        let Some(sealed) = row.blob_or_null("plan_json")? else {
+            return Err(Problem::new(Code::PlanUnknown, format!("there is no plan of run {run}")).into());
+        };
+        let sealer = self.sealer_of(&row.parsed("tenant")?, row.parsed("deployment")?).await?;
+        Ok(serde_json::from_slice(&sealer.open(Kind::PlanJson, &run.to_string(), &sealed)?)?)
     }
 
     /// The events after a number, in order, at most `limit`.

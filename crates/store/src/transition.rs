@@ -78,7 +78,7 @@ pub(crate) async fn fence(tx: &mut Tx, lease: &Lease) -> Result<Locked, StoreErr
 pub(crate) async fn load_run(tx: &mut Tx, id: RunId) -> Result<Option<Run>, StoreError> {
     let row = tx
         .one(
-            "SELECT id, deployment, tenant, name, kind, generation, requires_approval, cancel_requested, detail, engine,
+            "SELECT id, deployment, tenant, name, kind, generation, requires_approval, plan_only, cancel_requested, detail, engine,
                     author, author_name, attempts, created_at, started_at, ended_at
              FROM runs WHERE id = $1",
             params![id.to_string()],

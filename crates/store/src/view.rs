@@ -46,6 +46,8 @@ pub struct Deployment {
     pub connections: Vec<ConnectionName>,
     pub engine: EngineChoice,
     pub requires_approval: bool,
+    /// Its runs wait: because of itself, its tenant, or everything.
+    pub paused: bool,
     pub last_run: Option<Run>,
     pub created_at: i64,
     pub updated_at: i64,
@@ -59,6 +61,8 @@ pub struct Run {
     pub kind: Kind,
     pub generation: Generation,
     pub requires_approval: bool,
+    /// It ends with its plan.
+    pub plan_only: bool,
     pub cancel_requested: bool,
     pub status: Status,
     /// Known once a worker has chosen.
@@ -99,6 +103,7 @@ impl Run {
             kind: kind(&row.text("kind")?)?,
             generation: row.int("generation")?,
             requires_approval: row.flag("requires_approval")?,
+            plan_only: row.flag("plan_only")?,
             cancel_requested: row.flag("cancel_requested")?,
             status: serde_json::from_str(&row.text("detail")?)?,
             engine: row.text_or_null("engine")?.map(|text| text.parse()).transpose()?,
@@ -118,6 +123,7 @@ impl Run {
             kind: self.kind,
             generation: self.generation,
             requires_approval: self.requires_approval,
+            plan_only: self.plan_only,
             cancel_requested: self.cancel_requested,
             status: self.status.clone(),
         }

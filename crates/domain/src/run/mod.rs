@@ -10,7 +10,7 @@
 //!  needs recovery ◀────┼── in doubt ── claim again ◀──┘   └──▶ succeeded, failed, cancelled
 //!                      └── recovered ──┘   (lease lost)
 //! ```
-//! A run ends as succeeded, unchanged, failed, cancelled, rejected, expired or superseded, and never leaves that.
+//! A trial (`plan_only`) ends as planned or unchanged. Any other run ends as succeeded, unchanged, failed, cancelled, rejected, expired or superseded, and never leaves that.
 
 mod step;
 #[cfg(test)]
@@ -34,6 +34,8 @@ pub struct Run {
     pub kind: Kind,
     pub generation: Generation,
     pub requires_approval: bool,
+    /// It ends with its plan.
+    pub plan_only: bool,
     /// Somebody wants it to stop at the next safe point.
     pub cancel_requested: bool,
     pub status: Status,
@@ -69,6 +71,10 @@ pub enum Status {
     /// Objects may exist that no state has. The deployment waits for answers.
     NeedsRecovery {
         doubts: Vec<Doubt>,
+    },
+    /// A trial has made its plan; nothing was changed.
+    Planned {
+        plan: PlanSummary,
     },
     Succeeded,
     /// There was nothing to do.
@@ -127,12 +133,13 @@ pub struct PlannedChange {
 
 impl Status {
     /// What [`Status::word`] can say.
-    pub const WORDS: [&str; 12] = [
+    pub const WORDS: [&str; 13] = [
         "queued",
         "planning",
         "awaiting_approval",
         "applying",
         "needs_recovery",
+        "planned",
         "succeeded",
         "unchanged",
         "failed",
@@ -149,6 +156,7 @@ impl Status {
             Status::AwaitingApproval { .. } => "awaiting_approval",
             Status::Applying(_) => "applying",
             Status::NeedsRecovery { .. } => "needs_recovery",
+            Status::Planned { .. } => "planned",
             Status::Succeeded => "succeeded",
             Status::Unchanged => "unchanged",
             Status::Failed(_) => "failed",
@@ -167,7 +175,8 @@ impl Status {
             | Status::AwaitingApproval { .. }
             | Status::Applying(_)
             | Status::NeedsRecovery { .. } => false,
-            Status::Succeeded
+            Status::Planned { .. }
+            | Status::Succeeded
             | Status::Unchanged
             | Status::Failed(_)
             | Status::Cancelled
@@ -177,9 +186,9 @@ impl Status {
         }
     }
 
-    /// The deployment is where this run was to bring it.
+    /// The run has done what it was to do.
     pub fn is_success(&self) -> bool {
-        matches!(self, Status::Succeeded | Status::Unchanged)
+        matches!(self, Status::Planned { .. } | Status::Succeeded | Status::Unchanged)
     }
 }
 

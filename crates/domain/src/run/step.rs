@@ -149,6 +149,10 @@ fn plan_made(run: &Run, plan: PlanSummary, effective: bool, expires_at: i64) -> 
     if run.status != Status::Planning {
         return Err(illegal(run, "take a plan"));
     }
+    if run.plan_only {
+        let status = if effective { Status::Planned { plan } } else { Status::Unchanged };
+        return Ok(moved(run, status, vec![Action::DropPlan, Action::EndLease, Action::Free]));
+    }
     if !effective {
         return Ok(moved(run, Status::Unchanged, arrived(run)));
     }

@@ -18,6 +18,7 @@ fn run(requires_approval: bool, kind: Kind) -> Run {
         kind,
         generation: 1,
         requires_approval,
+        plan_only: false,
         cancel_requested: false,
         status: Status::Queued(Next::Plan),
     }
@@ -282,6 +283,7 @@ fn the_list_of_words_is_complete() {
         Status::AwaitingApproval { plan: PlanSummary::default(), expires_at: 0 },
         Status::Applying(Phase::Running),
         Status::NeedsRecovery { doubts: Vec::new() },
+        Status::Planned { plan: PlanSummary::default() },
         Status::Succeeded,
         Status::Unchanged,
         Status::Failed(Problem::new(Code::Internal, "")),
@@ -291,4 +293,17 @@ fn the_list_of_words_is_complete() {
         Status::Superseded { by: id(2) },
     ];
     assert_eq!(all.map(|status| status.word()), Status::WORDS);
+}
+
+#[test]
+fn a_trial_ends_with_its_plan_and_arrives_nowhere() {
+    let trial = Run { plan_only: true, ..run(true, Kind::Apply) };
+    let claimed = step(&trial, Command::Claim).unwrap().run;
+    for effective in [true, false] {
+        let made = Command::PlanMade { plan: PlanSummary::default(), effective, expires_at: 1 };
+        let moved = step(&claimed, made).unwrap();
+        assert!(moved.run.status.is_final() && moved.run.status.is_success());
+        assert_eq!(moved.run.status.word(), if effective { "planned" } else { "unchanged" });
+        assert!(!moved.actions.contains(&Action::MarkApplied) && !moved.actions.contains(&Action::KeepPlan));
+    }
 }

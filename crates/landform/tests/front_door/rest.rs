@@ -392,3 +392,83 @@ async fn a_batch_answers_line_by_line_on_sqlite() {
 async fn a_batch_answers_line_by_line_on_postgres() {
     a_batch_answers_line_by_line(Memory::Postgres).await;
 }
+
+/// Runs besides those that a write makes.
+async fn trials_rollbacks_pauses_and_farewells(memory: Memory) {
+    let door = Door::with_template(memory, PLAIN).await;
+    let first = door.put("native", json!({"text": "one"})).await;
+    let second = door.put("native", json!({"text": "two"})).await;
+    let post = |path: String, body: Value| {
+        answer(door.landform.request(Method::POST, &path).header("prefer", "wait=120").json(&body))
+    };
+    let id = |door_state: &Value| door_state["resources"][0]["instances"][0]["attributes"]["id"].clone();
+    let before = id(&door.get(&format!("{DEPLOYMENT}/state")).await);
+
+    // A trial changes nothing, and is not taken for the run of its generation.
+    let trial =
+        post(format!("{DEPLOYMENT}/runs"), json!({"plan_only": true, "replace": ["terraform_data.it"]})).await.unwrap();
+    assert_eq!((&trial["run"]["status"], &trial["run"]["plan"]["replaces"]), (&json!("planned"), &json!(1)), "{trial}");
+    assert_eq!(door.put("native", json!({"text": "two"})).await["run"]["id"], second["run"]["id"]);
+    let run = trial["run"]["id"].as_str().unwrap();
+    let plan = door.get(&format!("/v1/runs/{run}/plan")).await;
+    assert_eq!(plan["resource_changes"][0]["change"]["actions"], json!(["delete", "create"]), "{plan}");
+    let text = door.done(&["run", "plan", run]).await.stdout;
+    assert!(text.contains("-/+ terraform_data.it must be replaced"), "{text}");
+    assert_eq!(id(&door.get(&format!("{DEPLOYMENT}/state")).await), before);
+    let replaced = post(format!("{DEPLOYMENT}/runs"), json!({"replace": ["terraform_data.it"]})).await.unwrap();
+    assert_eq!(replaced["run"]["status"], "succeeded", "{replaced}");
+    assert_ne!(id(&door.get(&format!("{DEPLOYMENT}/state")).await), before, "another object");
+
+    // Back to the first run: a new generation with what that had.
+    let back = post(format!("{DEPLOYMENT}/rollback"), json!({"run": first["run"]["id"]})).await.unwrap();
+    assert_eq!((&back["run"]["generation"], &back["outputs"]["text"]["value"]), (&json!(3), &json!("one")), "{back}");
+    assert!(
+        post(format!("{DEPLOYMENT}/rollback"), json!({"run": "00000000-0000-7000-8000-000000000000"})).await.is_err()
+    );
+
+    // Paused, a run is accepted and waits.
+    for pause in [DEPLOYMENT.to_owned(), "/v1/tenants/acme".to_owned(), "/v1".to_owned()] {
+        door.landform.call("POST", &format!("{pause}/pause"), None).await.unwrap();
+        assert_eq!(door.get(DEPLOYMENT).await["paused"], true, "{pause}");
+        let body = json!({"template": "it", "engine": "native", "inputs": {"text": pause}});
+        let waiting = door.landform.call("PUT", DEPLOYMENT, Some(body)).await.unwrap();
+        let run = format!("/v1/runs/{}", waiting["run"]["id"].as_str().unwrap());
+        assert_eq!(door.get(&run).await["status"], "queued");
+        door.landform.call("POST", &format!("{pause}/resume"), None).await.unwrap();
+        let ended = door.put("native", json!({"text": pause})).await;
+        assert_eq!(ended["run"]["status"], "succeeded", "{ended}");
+    }
+
+    // Failures are counted and made again together.
+    let failing = format!("{PLAIN}\noutput \"missing\" {{ value = file(\"missing\") }}");
+    door.landform.push_template("it", &[("main.tf", &failing)]).await.unwrap();
+    let failed = door.put("cli", json!({"text": "x"})).await;
+    assert_eq!(failed["run"]["problem"]["code"], "plan_failed", "{failed}");
+    let groups = door.get("/v1/failures").await;
+    assert_eq!(groups["failures"], json!([{"code": "plan_failed", "count": 1, "newest": failed["run"]["id"]}]));
+    let listed = door.get("/v1/runs?code=plan_failed&template=it&since=2026-01-01T00:00:00.000Z").await;
+    assert_eq!(listed["runs"].as_array().unwrap().len(), 1);
+    let again = door.done(&["run", "retry-all", "plan_failed", "--json"]).await.json();
+    assert_eq!((again.as_array().unwrap().len(), &again[0]["generation"]), (1, &failed["run"]["generation"]));
+
+    // Forgotten, it is gone and its object is not destroyed.
+    let run = format!("/v1/runs/{}", again[0]["id"].as_str().unwrap());
+    while door.get(&run).await["finished"] != true {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    door.done(&["forget", "acme/site", "--keep-everything"]).await;
+    let gone = door.landform.request(Method::GET, DEPLOYMENT).send().await.unwrap();
+    assert_eq!(gone.status(), StatusCode::NOT_FOUND);
+    let log = door.get("/v1/audit?action=deployment.").await;
+    assert_eq!(log["entries"][0]["action"], "deployment.forget");
+}
+
+#[tokio::test]
+async fn trials_rollbacks_pauses_and_farewells_on_sqlite() {
+    trials_rollbacks_pauses_and_farewells(Memory::Sqlite).await;
+}
+
+#[tokio::test]
+async fn trials_rollbacks_pauses_and_farewells_on_postgres() {
+    trials_rollbacks_pauses_and_farewells(Memory::Postgres).await;
+}

@@ -3,10 +3,10 @@ pub(crate) mod batch;
 use std::collections::BTreeMap;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use landform_api::{Deployment, DeploymentList, DeploymentSpec, Outputs};
+use landform_api::{Deployment, DeploymentList, DeploymentSpec, Outputs, Rollback, RunRequest};
 use landform_domain::{Actor, Code, DeploymentName, Input, Inputs, Right, TenantName};
 use landform_store::{DeploymentWrite, IdempotencyKey};
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,8 @@ use crate::request::{
     Asked, JsonBody, Names, check_idempotency_key, expected_generation, idempotency_key, preferred_wait,
 };
 use crate::{Server, view, wait};
+
+const MOST_ADDRESSES: usize = 1000;
 
 pub(crate) async fn put(
     State(server): State<Server>,
@@ -55,6 +57,54 @@ pub(crate) async fn get(State(server): State<Server>, names: Names) -> Result<Re
 pub(crate) async fn list(State(server): State<Server>, names: Names) -> Result<Json<DeploymentList>, Refusal> {
     let deployments = server.store.deployments(&names.tenant()?).await?;
     Ok(Json(DeploymentList { deployments: deployments.into_iter().map(view::deployment).collect() }))
+}
+
+/// A further run for what the deployment shall be now: again, as a trial, with replacements or adoptions.
+pub(crate) async fn run(
+    State(server): State<Server>,
+    Extension(actor): Extension<Actor>,
+    names: Names,
+    headers: HeaderMap,
+    JsonBody(wanted): JsonBody<RunRequest>,
+) -> Result<Response, Refusal> {
+    let (tenant, name) = (names.tenant()?, names.deployment()?);
+    let wait = preferred_wait(&headers)?;
+    let addresses = wanted.replace.iter().chain(wanted.adopt.keys()).chain(wanted.adopt.values());
+    let invalid = |text: &String| text.is_empty() || text.len() > 1000 || text.chars().any(char::is_control);
+    if wanted.replace.len() + wanted.adopt.len() > MOST_ADDRESSES || addresses.clone().any(invalid) {
+        let message =
+            format!("an address or an id has 1 to 1000 printable characters, and there are at most {MOST_ADDRESSES}");
+        return Err(Refusal::new(Code::RequestInvalid, message));
+    }
+    if wanted.plan_only && !wanted.adopt.is_empty() {
+        return Err(Refusal::new(Code::RequestInvalid, "a trial takes nothing over: adopt with a run that applies"));
+    }
+    let request =
+        landform_store::RunRequest { plan_only: wanted.plan_only, replace: wanted.replace, adopt: wanted.adopt };
+    let run = server.store.run_again(&tenant, &name, request, &actor).await?;
+    wait::answer(&server, run, wait).await
+}
+
+/// Back to the template and the inputs of an earlier run.
+pub(crate) async fn rollback(
+    State(server): State<Server>,
+    Extension(actor): Extension<Actor>,
+    names: Names,
+    headers: HeaderMap,
+    JsonBody(wanted): JsonBody<Rollback>,
+) -> Result<Response, Refusal> {
+    let wait = preferred_wait(&headers)?;
+    let accepted = server.store.roll_back(&names.tenant()?, &names.deployment()?, wanted.run, &actor).await?;
+    wait::answer(&server, accepted.run, wait).await
+}
+
+pub(crate) async fn forget(
+    State(server): State<Server>,
+    Extension(actor): Extension<Actor>,
+    names: Names,
+) -> Result<StatusCode, Refusal> {
+    server.store.forget(&names.tenant()?, &names.deployment()?, &actor).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]

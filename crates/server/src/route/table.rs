@@ -3,7 +3,7 @@ use landform_api as api;
 use landform_domain::Right;
 
 use super::{Route, Tenancy};
-use crate::{audit, connections, deployments, events, runs, state, templates, tenants, tokens};
+use crate::{audit, connections, deployments, failures, pause, runs, state, templates, tenants, tokens};
 
 fn get(path: &'static str) -> (Method, &'static str) {
     (Method::GET, path)
@@ -46,6 +46,10 @@ pub(crate) fn table() -> Vec<Route> {
         Route::new(get("/v1/tenants/{tenant}/connections/{connection}"), Read, Tenant, connections::get, "Show what a connection has values for").answers::<api::Connection>(200),
         Route::new(put("/v1/tenants/{tenant}/connections/{connection}"), Administer, Tenant, connections::put, "Make a connection, or rotate it").takes::<api::ConnectionSpec>().answers::<api::Connection>(201),
         Route::new(delete("/v1/tenants/{tenant}/connections/{connection}"), Administer, Tenant, connections::delete, "Delete a connection that no deployment uses").answers_nothing(),
+        Route::new(post("/v1/tenants/{tenant}/pause"), Operate, Tenant, pause::pause_tenant, "Let a tenant's runs wait").answers_nothing(),
+        Route::new(post("/v1/tenants/{tenant}/resume"), Operate, Tenant, pause::resume_tenant, "Let a tenant's runs go on").answers_nothing(),
+        Route::new(post("/v1/pause"), Administer, Fleet, pause::pause_everything, "Let all runs wait").answers_nothing(),
+        Route::new(post("/v1/resume"), Administer, Fleet, pause::resume_everything, "Let all runs go on").answers_nothing(),
 
         Route::new(get("/v1/templates"), Read, Shared, templates::list, "List the newest versions of all templates").answers::<api::TemplateList>(200),
         Route::new(get("/v1/templates/{template}"), Read, Shared, templates::get, "List the versions of a template").answers::<api::Template>(200),
@@ -58,6 +62,11 @@ pub(crate) fn table() -> Vec<Route> {
         Route::new(put("/v1/tenants/{tenant}/deployments/{deployment}"), Operate, Tenant, deployments::put, "Create or change a deployment").takes::<api::DeploymentSpec>().answers::<api::Accepted>(202),
         Route::new(delete("/v1/tenants/{tenant}/deployments/{deployment}"), Operate, Tenant, deployments::delete, "Destroy what a deployment has made, and then the deployment").answers::<api::Accepted>(202),
         Route::new(post("/v1/batch"), Operate, Narrowed, deployments::batch::accept, "Many writes of deployments: a line of JSON (BatchLine) in, a line of JSON (BatchResult) out for each").takes_lines::<api::BatchLine>().answers_lines::<api::BatchResult>(),
+        Route::new(post("/v1/tenants/{tenant}/deployments/{deployment}/runs"), Operate, Tenant, deployments::run, "A further run: again, as a trial, with replacements or adoptions").takes::<api::RunRequest>().answers::<api::Accepted>(202),
+        Route::new(post("/v1/tenants/{tenant}/deployments/{deployment}/rollback"), Operate, Tenant, deployments::rollback, "Back to the template and the inputs of an earlier run").takes::<api::Rollback>().answers::<api::Accepted>(202),
+        Route::new(post("/v1/tenants/{tenant}/deployments/{deployment}/forget"), Operate, Tenant, deployments::forget, "Remove a deployment and destroy nothing").answers_nothing(),
+        Route::new(post("/v1/tenants/{tenant}/deployments/{deployment}/pause"), Operate, Tenant, pause::pause_deployment, "Let a deployment's runs wait").answers_nothing(),
+        Route::new(post("/v1/tenants/{tenant}/deployments/{deployment}/resume"), Operate, Tenant, pause::resume_deployment, "Let a deployment's runs go on").answers_nothing(),
         Route::new(get("/v1/tenants/{tenant}/deployments/{deployment}/outputs"), Read, Tenant, deployments::outputs, "Show a deployment's outputs").asks::<deployments::OutputsQuery>().answers::<api::Outputs>(200),
         Route::new(get("/v1/tenants/{tenant}/deployments/{deployment}/state"), Secrets, Tenant, deployments::state, "The state, as any `tofu` reads it").answers_raw("application/json"),
 
@@ -69,10 +78,14 @@ pub(crate) fn table() -> Vec<Route> {
 
         Route::new(get("/v1/runs"), Read, Narrowed, runs::list, "List runs, the newest first").asks::<runs::RunsQuery>().answers::<api::RunList>(200),
         Route::new(get("/v1/runs/{run}"), Read, Run, runs::get, "Show a run").answers::<api::Run>(200),
-        Route::new(get("/v1/runs/{run}/events"), Read, Run, events::get, "A page of a run's events; or, with `Accept: text/event-stream`, a stream").asks::<events::EventsQuery>().answers::<api::EventList>(200),
+        Route::new(get("/v1/runs/{run}/plan"), Read, Run, runs::plan::get, "A run's plan as JSON; or, with `Accept: text/plain`, as text").answers_raw("application/json"),
+        Route::new(get("/v1/runs/{run}/events"), Read, Run, runs::events::get, "A page of a run's events; or, with `Accept: text/event-stream`, a stream").asks::<runs::events::EventsQuery>().answers::<api::EventList>(200),
         Route::new(post("/v1/runs/{run}/approve"), Approve, Run, runs::approve, "Apply the plan exactly as it is").answers::<api::Run>(200),
         Route::new(post("/v1/runs/{run}/reject"), Approve, Run, runs::reject, "Drop the plan").takes::<api::Reject>().answers::<api::Run>(200),
         Route::new(post("/v1/runs/{run}/cancel"), Operate, Run, runs::cancel, "Stop a run; one that is applying stops at the next safe point").answers::<api::Run>(200),
+        Route::new(post("/v1/runs/{run}/retry"), Operate, Run, runs::retry, "Make a run that failed or was stopped again").answers::<api::Accepted>(202),
+        Route::new(get("/v1/failures"), Read, Narrowed, failures::list, "Deployments whose last run failed, by the code of the failure").asks::<failures::FailuresQuery>().answers::<api::FailureList>(200),
+        Route::new(post("/v1/failures/retry"), Operate, Narrowed, failures::retry, "Make all failed runs of one code again").takes::<api::RetryAll>().answers::<api::RunList>(202),
         Route::new(post("/v1/runs/{run}/recover"), Operate, Run, runs::recover, "Say what became of the objects in doubt").takes::<api::Recovery>().answers::<api::Run>(200),
     ]
 }

@@ -118,6 +118,7 @@ pub fn plan() -> Planned {
         summary: PlanSummary { creates: 1, ..Default::default() },
         effective: true,
         plan: b"the plan".to_vec(),
+        json: Some(b"{\"resource_changes\": []}".to_vec()),
         outputs: None,
     }
 }

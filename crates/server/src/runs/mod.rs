@@ -1,6 +1,10 @@
+pub(crate) mod events;
+pub(crate) mod plan;
+
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::{Extension, Json};
-use landform_api::{Recovery, Reject, Run, RunList};
+use landform_api::{Accepted, Recovery, Reject, Run, RunList, Timestamp};
 use landform_domain::run::Status;
 use landform_domain::{Actor, Code};
 use landform_store::RunFilter;
@@ -18,6 +22,11 @@ pub(crate) struct RunsQuery {
     tenant: Option<String>,
     deployment: Option<String>,
     status: Option<String>,
+    template: Option<String>,
+    /// The code of a failure, such as `apply_failed`.
+    code: Option<String>,
+    /// Only runs made at or after this time, such as `2026-11-16T00:12:01.123Z`.
+    since: Option<String>,
     /// The id of the last run of the page before.
     before: Option<String>,
     #[serde(default)]
@@ -32,6 +41,12 @@ fn status(text: Option<String>) -> Result<Option<String>, Refusal> {
     Err(Refusal::new(Code::RequestInvalid, format!("there is no such status; there are {}", Status::WORDS.join(", "))))
 }
 
+fn since(text: Option<String>) -> Result<Option<i64>, Refusal> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+    let since: Timestamp = text.parse().map_err(|e| Refusal::new(Code::RequestInvalid, format!("`since` is {e}")))?;
+    Ok(Some(since.unix_millis))
+}
+
 pub(crate) async fn list(
     State(server): State<Server>,
     Extension(actor): Extension<Actor>,
@@ -41,6 +56,9 @@ pub(crate) async fn list(
         tenant: narrowed(&actor, given(query.tenant)?)?,
         deployment: given(query.deployment)?,
         status: status(query.status)?,
+        template: given(query.template)?,
+        code: query.code.filter(|code| !code.is_empty()),
+        since: since(query.since)?,
         before: given(query.before)?,
         limit: query.limit,
     };
@@ -78,6 +96,16 @@ pub(crate) async fn cancel(
     names: Names,
 ) -> Result<Json<Run>, Refusal> {
     Ok(Json(view::run(server.store.cancel(names.run()?, &actor).await?)))
+}
+
+/// The same again: what was done already is in the state.
+pub(crate) async fn retry(
+    State(server): State<Server>,
+    Extension(actor): Extension<Actor>,
+    names: Names,
+) -> Result<(StatusCode, Json<Accepted>), Refusal> {
+    let run = view::run(server.store.retry(names.run()?, &actor).await?);
+    Ok((StatusCode::ACCEPTED, Json(Accepted { run, outputs: None })))
 }
 
 pub(crate) async fn recover(

@@ -1,0 +1,56 @@
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use landform_domain::Actor;
+use landform_store::Scope;
+
+use crate::Server;
+use crate::problem::Refusal;
+use crate::request::Names;
+
+type Answer = Result<StatusCode, Refusal>;
+
+async fn switch(server: &Server, scope: Scope, paused: bool, actor: &Actor) -> Answer {
+    server.store.pause(&scope, paused, actor).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) async fn pause_deployment(
+    State(server): State<Server>,
+    Extension(actor): Extension<Actor>,
+    names: Names,
+) -> Answer {
+    switch(&server, Scope::Deployment(names.tenant()?, names.deployment()?), true, &actor).await
+}
+
+pub(crate) async fn resume_deployment(
+    State(server): State<Server>,
+    Extension(actor): Extension<Actor>,
+    names: Names,
+) -> Answer {
+    switch(&server, Scope::Deployment(names.tenant()?, names.deployment()?), false, &actor).await
+}
+
+pub(crate) async fn pause_tenant(
+    State(server): State<Server>,
+    Extension(actor): Extension<Actor>,
+    names: Names,
+) -> Answer {
+    switch(&server, Scope::Tenant(names.tenant()?), true, &actor).await
+}
+
+pub(crate) async fn resume_tenant(
+    State(server): State<Server>,
+    Extension(actor): Extension<Actor>,
+    names: Names,
+) -> Answer {
+    switch(&server, Scope::Tenant(names.tenant()?), false, &actor).await
+}
+
+pub(crate) async fn pause_everything(State(server): State<Server>, Extension(actor): Extension<Actor>) -> Answer {
+    switch(&server, Scope::Everything, true, &actor).await
+}
+
+pub(crate) async fn resume_everything(State(server): State<Server>, Extension(actor): Extension<Actor>) -> Answer {
+    switch(&server, Scope::Everything, false, &actor).await
+}

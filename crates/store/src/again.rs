@@ -1,0 +1,236 @@
+//! Runs besides those that a write makes: again, as a trial, back to what was before; and deployments that are let go.
+
+use std::collections::BTreeMap;
+
+use landform_domain::run::{Command, Kind};
+use landform_domain::{Actor, Code, ConnectionName, DeploymentName, Problem, RunId, TenantName};
+use serde_json::json;
+
+use crate::accept::{Accepted, Desired, insert_run, load_desired, supersede_older};
+use crate::audit::{Deed, write_down};
+use crate::db::{Row, Tx, params};
+use crate::error::StoreError;
+use crate::keys::Sealer;
+use crate::open::Store;
+use crate::read::{unknown_deployment, unknown_run};
+use crate::transition::{Locked, Means, advance, load_run, lock_by_name};
+use crate::view::Run;
+
+/// What a further run of the present generation shall do.
+#[derive(Clone, Debug, Default)]
+pub struct RunRequest {
+    /// Make the plan, show it, and change nothing.
+    pub plan_only: bool,
+    /// Addresses of objects to replace although nothing about them has changed.
+    pub replace: Vec<String>,
+    /// Objects that exist already: address and id.
+    pub adopt: BTreeMap<String, String>,
+}
+
+/// Deployments whose last run failed with the same code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailureGroup {
+    pub code: String,
+    pub count: i64,
+    /// One of them, to look at.
+    pub newest: RunId,
+}
+
+/// The last run of a deployment, for what it shall be now, has failed.
+macro_rules! failed {
+    () => {
+        " FROM runs r JOIN deployments d ON d.id = r.deployment AND d.generation = r.generation
+         WHERE r.error_code IS NOT NULL AND r.plan_only = 0 AND ($1 = '' OR r.tenant = $1)
+            AND NOT EXISTS (SELECT 1 FROM runs n WHERE n.deployment = r.deployment AND n.id > r.id AND n.plan_only = 0)"
+    };
+}
+
+const MOST_RETRIES: u32 = 1000;
+
+impl Store {
+    /// Makes a further run for what the deployment shall be now.
+    pub async fn run_again(
+        &self,
+        tenant: &TenantName,
+        name: &DeploymentName,
+        request: RunRequest,
+        by: &Actor,
+    ) -> Result<Run, StoreError> {
+        let key = self.tenant_key(tenant).await?;
+        let mut tx = self.db().begin().await?;
+        let locked = lock_by_name(&mut tx, tenant, name).await?.ok_or_else(|| unknown_deployment(tenant, name))?;
+        let run = again(&mut tx, &key.sealer(locked.id), &locked, &request, "run.create", by).await?;
+        tx.notify().await?;
+        tx.commit().await?;
+        self.inner.bell.ring();
+        Ok(run)
+    }
+
+    /// Makes a run that failed, or was stopped, again. What was done already is in the state, so it goes on from there.
+    pub async fn retry(&self, id: RunId, by: &Actor) -> Result<Run, StoreError> {
+        let before = self.run(id).await?;
+        if !before.status.is_final() || before.status.is_success() {
+            return Err(Problem::new(Code::MoveIllegal, format!("run {id} is {}", before.status)).into());
+        }
+        let key = self.tenant_key(&before.tenant).await?;
+        let mut tx = self.db().begin().await?;
+        let locked = lock_by_name(&mut tx, &before.tenant, &before.deployment).await?;
+        let locked = locked.ok_or_else(|| unknown_deployment(&before.tenant, &before.deployment))?;
+        if locked.generation != before.generation {
+            let message = format!("the deployment is at generation {}, not {}", locked.generation, before.generation);
+            return Err(Problem::new(Code::MoveIllegal, message).into());
+        }
+        let request = RunRequest { plan_only: before.plan_only, ..RunRequest::default() };
+        let run = again(&mut tx, &key.sealer(locked.id), &locked, &request, "run.retry", by).await?;
+        tx.notify().await?;
+        tx.commit().await?;
+        self.inner.bell.ring();
+        Ok(run)
+    }
+
+    /// A new generation with the template, the inputs and the connections of an earlier run. Whether it needs approval
+    /// is as it is now.
+    pub async fn roll_back(
+        &self,
+        tenant: &TenantName,
+        name: &DeploymentName,
+        to: RunId,
+        by: &Actor,
+    ) -> Result<Accepted, StoreError> {
+        let key = self.tenant_key(tenant).await?;
+        let mut tx = self.db().begin().await?;
+        let locked = lock_by_name(&mut tx, tenant, name).await?.ok_or_else(|| unknown_deployment(tenant, name))?;
+        let sql = "SELECT generation FROM runs WHERE id = $1 AND deployment = $2";
+        let row = tx.one(sql, params![to.to_string(), locked.id.to_string()]).await?;
+        let generation = row.ok_or_else(|| unknown_run(to))?.int("generation")?;
+        let sealer = key.sealer(locked.id);
+        let earlier = load_desired(&mut tx, &sealer, locked.id, generation).await?;
+        let earlier = earlier.filter(|earlier| earlier.kind == Kind::Apply).ok_or_else(|| unknown_run(to))?;
+        let newest = newest(&mut tx, &sealer, &locked).await?;
+        for bound in &earlier.connections {
+            check_connection(&mut tx, tenant, &bound.connection).await?;
+        }
+        let desired = Desired { engine: newest.engine, requires_approval: newest.requires_approval, ..earlier };
+        self.accept(tx, locked, &sealer, desired, None, ("deployment.rollback", by)).await
+    }
+
+    /// Removes a deployment and destroys nothing: what it made goes on existing, and nobody knows of it any more.
+    pub async fn forget(&self, tenant: &TenantName, name: &DeploymentName, by: &Actor) -> Result<(), StoreError> {
+        let mut tx = self.db().begin().await?;
+        let locked = lock_by_name(&mut tx, tenant, name).await?.ok_or_else(|| unknown_deployment(tenant, name))?;
+        let sql = "SELECT active_run FROM deployments WHERE id = $1";
+        let row = tx.exactly_one(sql, params![locked.id.to_string()]).await?;
+        if let Some(holder) = row.text_or_null("active_run")? {
+            let message = format!("the deployment is held by {holder}");
+            return Err(Problem::new(Code::RunApplying, message).into());
+        }
+        let sql = "SELECT id FROM runs WHERE deployment = $1 AND status IN ('queued', 'awaiting_approval')";
+        for row in tx.all(sql, params![locked.id.to_string()]).await? {
+            let Some(run) = load_run(&mut tx, row.parsed("id")?).await? else { continue };
+            advance(&mut tx, locked.id, &run, Command::Cancel { by: by.name.clone() }, Means::default()).await?;
+        }
+        for sql in [
+            "DELETE FROM deployments WHERE id = $1",
+            "DELETE FROM generations WHERE deployment = $1",
+            "DELETE FROM generation_connections WHERE deployment = $1",
+            "DELETE FROM adoptions WHERE deployment = $1",
+        ] {
+            tx.execute(sql, params![locked.id.to_string()]).await?;
+        }
+        let detail = json!({"generation": locked.generation, "state_version": locked.state_version});
+        let deed = Deed { action: "deployment.forget", tenant: Some(tenant), target: name.to_string(), detail };
+        write_down(&mut tx, by, deed).await?;
+        tx.commit().await?;
+        self.inner.bell.ring();
+        Ok(())
+    }
+
+    /// Deployments whose last run failed, by the code of their failure; the most frequent first.
+    pub async fn failures(&self, tenant: Option<&TenantName>) -> Result<Vec<FailureGroup>, StoreError> {
+        let sql = concat!(
+            "SELECT r.error_code AS code, COUNT(*) AS count, MAX(r.id) AS newest",
+            failed!(),
+            " GROUP BY r.error_code ORDER BY count DESC, code"
+        );
+        let rows = self.db().read_all(sql, params![tenant.map(TenantName::as_str).unwrap_or_default()]).await?;
+        let group = |row: &Row| {
+            Ok(FailureGroup { code: row.text("code")?, count: row.int("count")?, newest: row.parsed("newest")? })
+        };
+        rows.iter().map(group).collect()
+    }
+
+    /// Makes the failed runs of one code again, the oldest first, at most `limit` of them (0 means the most, 1000).
+    pub async fn retry_all(
+        &self,
+        code: &str,
+        tenant: Option<&TenantName>,
+        limit: u32,
+        by: &Actor,
+    ) -> Result<Vec<Run>, StoreError> {
+        let limit = if limit == 0 { MOST_RETRIES } else { limit.min(MOST_RETRIES) };
+        let sql = concat!("SELECT r.id", failed!(), " AND r.error_code = $2 ORDER BY r.id LIMIT $3");
+        let tenant = tenant.map(TenantName::as_str).unwrap_or_default();
+        let mut runs = Vec::new();
+        for row in self.db().read_all(sql, params![tenant, code, i64::from(limit)]).await? {
+            match self.retry(row.parsed("id")?, by).await {
+                Ok(run) => runs.push(run),
+                // Somebody has changed the deployment in between.
+                Err(StoreError::Refused(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(runs)
+    }
+}
+
+async fn again(
+    tx: &mut Tx,
+    sealer: &Sealer,
+    locked: &Locked,
+    request: &RunRequest,
+    action: &'static str,
+    by: &Actor,
+) -> Result<Run, StoreError> {
+    let desired = newest(tx, sealer, locked).await?;
+    if desired.kind == Kind::Destroy && !(request.replace.is_empty() && request.adopt.is_empty()) {
+        let message = "the deployment is being destroyed: there is nothing to replace or to adopt";
+        return Err(Problem::new(Code::MoveIllegal, message).into());
+    }
+    for (address, id) in &request.adopt {
+        tx.execute(
+            "INSERT INTO adoptions (deployment, address, object_id) VALUES ($1, $2, $3)
+             ON CONFLICT (deployment, address) DO UPDATE SET object_id = excluded.object_id",
+            params![locked.id.to_string(), address.as_str(), id.as_str()],
+        )
+        .await?;
+    }
+    let run = insert_run(tx, locked, locked.generation, &desired, request, by).await?;
+    // A trial changes nothing, so it is in nobody's way.
+    if !request.plan_only {
+        supersede_older(tx, locked, run.id).await?;
+    }
+    let detail = json!({
+        "deployment": locked.name, "generation": locked.generation, "plan_only": request.plan_only,
+        "replace": request.replace, "adopt": request.adopt,
+    });
+    let deed = Deed { action, tenant: Some(&locked.tenant), target: run.id.to_string(), detail };
+    write_down(tx, by, deed).await?;
+    Ok(run)
+}
+
+async fn newest(tx: &mut Tx, sealer: &Sealer, locked: &Locked) -> Result<Desired, StoreError> {
+    let newest = load_desired(tx, sealer, locked.id, locked.generation).await?;
+    // A state that somebody brought from outside is no deployment yet.
+    newest.ok_or_else(|| unknown_deployment(&locked.tenant, &locked.name))
+}
+
+async fn check_connection(tx: &mut Tx, tenant: &TenantName, name: &ConnectionName) -> Result<(), StoreError> {
+    let sql = "SELECT name FROM connections WHERE tenant = $1 AND name = $2";
+    match tx.one(sql, params![tenant.as_str(), name.as_str()]).await? {
+        Some(_) => Ok(()),
+        None => {
+            let message = format!("the earlier run used the connection `{name}`, which is gone");
+            Err(Problem::new(Code::ConnectionUnknown, message).into())
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Pausing: runs are accepted and wait. What is being applied comes to its end, and what a crash left is looked after.
+
+use landform_domain::{Actor, DeploymentName, TenantName};
+use serde_json::json;
+
+use crate::audit::{Deed, write_down};
+use crate::catalog::unknown_tenant;
+use crate::db::{Tx, params};
+use crate::error::StoreError;
+use crate::open::Store;
+use crate::read::unknown_deployment;
+
+/// What is paused, or goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    Deployment(TenantName, DeploymentName),
+    Tenant(TenantName),
+    Everything,
+}
+
+// A deployment's row has all three reasons in one number, so that a claim looks at nothing else.
+const OWN: i64 = 1;
+const OF_TENANT: i64 = 2;
+const OF_EVERYTHING: i64 = 4;
+
+impl Store {
+    /// Each scope has a switch of its own: what is paused as a tenant stays so when everything goes on.
+    pub async fn pause(&self, scope: &Scope, paused: bool, by: &Actor) -> Result<(), StoreError> {
+        let mut tx = self.db().begin().await?;
+        let (tenant, target) = switch(&mut tx, scope, paused).await?;
+        let action = if paused { "pause" } else { "resume" };
+        write_down(&mut tx, by, Deed { action, tenant, target, detail: json!({}) }).await?;
+        tx.notify().await?;
+        tx.commit().await?;
+        self.inner.bell.ring();
+        Ok(())
+    }
+}
+
+async fn switch<'a>(
+    tx: &mut Tx,
+    scope: &'a Scope,
+    paused: bool,
+) -> Result<(Option<&'a TenantName>, String), StoreError> {
+    match scope {
+        Scope::Deployment(tenant, name) => {
+            let changed = tx
+                .execute(
+                    "UPDATE deployments SET paused = (paused & 6) | $3 WHERE tenant = $1 AND name = $2",
+                    params![tenant.as_str(), name.as_str(), if paused { OWN } else { 0 }],
+                )
+                .await?;
+            if changed == 0 {
+                return Err(unknown_deployment(tenant, name));
+            }
+            Ok((Some(tenant), name.to_string()))
+        }
+        Scope::Tenant(tenant) => {
+            let sql = "UPDATE tenants SET paused = $2 WHERE name = $1";
+            if tx.execute(sql, params![tenant.as_str(), paused]).await? == 0 {
+                return Err(unknown_tenant(tenant));
+            }
+            tx.execute(
+                "UPDATE deployments SET paused = (paused & 5) | $2 WHERE tenant = $1",
+                params![tenant.as_str(), if paused { OF_TENANT } else { 0 }],
+            )
+            .await?;
+            Ok((Some(tenant), tenant.to_string()))
+        }
+        Scope::Everything => {
+            tx.execute("UPDATE switches SET paused = $1", params![paused]).await?;
+            tx.execute(
+                "UPDATE deployments SET paused = (paused & 3) | $1",
+                params![if paused { OF_EVERYTHING } else { 0 }],
+            )
+            .await?;
+            Ok((None, "everything".to_owned()))
+        }
+    }
+}
