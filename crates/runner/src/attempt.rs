@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use landform_domain::run::{Kind, Outcome, PlanSummary, Status};
@@ -11,7 +11,7 @@ use landform_engine::policy::{Policy, Violation};
 use landform_engine::{
     Adopt, Applied, ApplyRequest, Engine, EngineError, Mode, Plan, PlanRequest, Variable, Workspace,
 };
-use landform_store::{Claim, Finish, JournalEntry, Planned, Store, StoreError, Work};
+use landform_store::{Claim, EngineChosen, Finish, JournalEntry, Planned, Store, StoreError, Work};
 
 use crate::choose::{Chosen, Engines, explain, name};
 use crate::folders::Folders;
@@ -54,15 +54,18 @@ pub(crate) struct Attempt<'a> {
     pub(crate) claim: Claim,
     pub(crate) clock: Arc<Clock>,
     pub(crate) reports: Reports,
+    /// The engines that were chosen and are not in the store yet.
+    pub(crate) tried: Mutex<Vec<EngineChosen>>,
 }
 
 impl Attempt<'_> {
     pub(crate) async fn run(mut self) -> End {
         let done = self.work().await;
-        let Attempt { shop, claim, clock, reports } = self;
+        let engines = self.take_tried();
+        let Attempt { shop, claim, clock, reports, .. } = self;
         reports.flush().await;
         match done {
-            Ok(Done::Finish(finish)) => push(shop, &claim, &clock, *finish).await,
+            Ok(Done::Finish(finish)) => push(shop, &claim, &clock, Finish { engines, ..*finish }).await,
             Ok(Done::End(end)) => end,
             Err(error) => failed_write(&claim, &error),
         }
@@ -155,12 +158,13 @@ impl Attempt<'_> {
         if let Some(done) = self.go_straight(&chosen, &workspace).await? {
             return Ok(done);
         }
-        let (engine, plan) = match self.plan(chosen, &workspace).await? {
+        let (engine, plan) = match self.plan(chosen, &workspace).await {
             Ok(planned) => planned,
             Err(error) => return Ok(self.not_planned(error)),
         };
         self.reports.tell(&plan.warnings);
         let planned = Planned {
+            engines: self.take_tried(),
             summary: report::summary(&plan.changes),
             effective: plan.effective,
             plan: plan.bytes.clone(),
@@ -174,36 +178,43 @@ impl Attempt<'_> {
     }
 
     async fn nothing_to_do(&self) -> Result<Done, StoreError> {
-        let planned =
-            Planned { summary: PlanSummary::default(), effective: false, plan: Vec::new(), json: None, outputs: None };
+        let planned = Planned {
+            engines: Vec::new(),
+            summary: PlanSummary::default(),
+            effective: false,
+            plan: Vec::new(),
+            json: None,
+            outputs: None,
+        };
         self.shop.store.planned(&self.claim.lease, planned).await?;
         Ok(Done::End(End::Clean))
     }
 
     /// Plans with the chosen engine; where the choice is free and the native engine finds only now what it cannot do,
     /// with the CLI. After this the engine never changes.
-    async fn plan(
-        &self,
-        chosen: Chosen,
-        workspace: &Workspace,
-    ) -> Result<Result<(Arc<dyn Engine>, Plan), EngineError>, StoreError> {
+    async fn plan(&self, chosen: Chosen, workspace: &Workspace) -> Result<(Arc<dyn Engine>, Plan), EngineError> {
         let Chosen { engine, reasons } = chosen;
         let free = self.claim.engine == EngineChoice::Auto && name(engine.kind()) == EngineName::Native;
-        self.chose(&engine, reasons).await?;
+        self.chose(&engine, reasons);
         let result = engine.plan(self.plan_request(workspace), &self.reports, &self.clock.stop).await;
         match (result, &self.shop.engines.cli) {
             (Err(EngineError::Unsupported(items)), Some(cli)) if free => {
-                self.chose(cli, explain(&items)).await?;
+                self.chose(cli, explain(&items));
                 let result = cli.plan(self.plan_request(workspace), &self.reports, &self.clock.stop).await;
-                Ok(result.map(|plan| (cli.clone(), plan)))
+                result.map(|plan| (cli.clone(), plan))
             }
-            (result, _) => Ok(result.map(|plan| (engine, plan))),
+            (result, _) => result.map(|plan| (engine, plan)),
         }
     }
 
-    pub(crate) async fn chose(&self, engine: &Arc<dyn Engine>, reasons: Vec<String>) -> Result<(), StoreError> {
-        let (lease, version) = (&self.claim.lease, engine.version());
-        self.shop.store.engine_chosen(lease, name(engine.kind()), &version, reasons).await
+    /// Written down together with the plan: until then nothing depends on it, and an attempt that dies chooses anew.
+    pub(crate) fn chose(&self, engine: &Arc<dyn Engine>, reasons: Vec<String>) {
+        let chosen = EngineChosen { engine: name(engine.kind()), version: engine.version(), reasons };
+        self.tried.lock().expect("no panic while held").push(chosen);
+    }
+
+    pub(crate) fn take_tried(&self) -> Vec<EngineChosen> {
+        std::mem::take(&mut *self.tried.lock().expect("no panic while held"))
     }
 
     pub(crate) fn plan_request<'w>(&self, workspace: &'w Workspace) -> PlanRequest<'w> {
@@ -284,6 +295,7 @@ impl Attempt<'_> {
             .iter()
             .filter_map(|(name, output)| serde_json::to_value(output).ok().map(|value| (name.clone(), value)));
         Done::Finish(Box::new(Finish {
+            engines: Vec::new(),
             outcome,
             adopted: self
                 .claim
@@ -335,7 +347,7 @@ pub(crate) enum Done {
 }
 
 fn end(outcome: Outcome) -> Done {
-    Done::Finish(Box::new(Finish { outcome, state: None, outputs: None, adopted: Vec::new() }))
+    Done::Finish(Box::new(Finish { engines: Vec::new(), outcome, state: None, outputs: None, adopted: Vec::new() }))
 }
 
 fn fail(problem: Problem) -> Done {

@@ -18,13 +18,17 @@ impl Attempt<'_> {
         if self.claim.requires_approval || self.claim.plan_only || self.shop.keep_plans {
             return Ok(None);
         }
-        self.chose(&chosen.engine, chosen.reasons.clone()).await?;
+        self.chose(&chosen.engine, chosen.reasons.clone());
         let gate = PlanGate { attempt: self, workspace, answer: Mutex::new(None) };
         let request = self.plan_request(workspace);
         let gone = straight.go(request, &gate, &self.journal(), &self.reports, &self.clock.stop).await;
         let answer = gate.answer.into_inner().expect("no panic while held");
         Ok(match (gone, answer) {
-            (Ok(Gone::NotStraight), _) => None,
+            (Ok(Gone::NotStraight), _) => {
+                // Planning says it again.
+                self.take_tried();
+                None
+            }
             (Ok(Gone::Through(applied)), _) => Some(self.applied(workspace, applied)),
             (Err(error), None) => Some(self.not_planned(error)),
             (Err(error), Some(Ok(_))) => Some(self.not_applied(error)),
@@ -46,6 +50,7 @@ impl Gate for PlanGate<'_, '_> {
     async fn open(&self, outline: Outline) -> bool {
         self.attempt.reports.tell(&outline.warnings);
         let planned = Planned {
+            engines: self.attempt.take_tried(),
             summary: report::summary(&outline.changes),
             effective: outline.effective,
             plan: Vec::new(),

@@ -2,14 +2,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
 use landform_engine::Stop;
 use landform_engine::policy::Policy;
 use landform_store::{Claim, Store, StoreError, WorkerId};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::attempt::{Attempt, End, Shop};
@@ -147,6 +147,9 @@ struct Floor {
     stopping: Stop,
 }
 
+/// A claim's transaction stays short.
+const MOST_AT_ONCE: usize = 16;
+
 const AFTER_AN_ERROR: Duration = Duration::from_secs(1);
 
 impl Floor {
@@ -168,24 +171,29 @@ impl Floor {
             };
             // What has ended is forgotten, so that the set does not grow.
             while attempts.try_join_next().is_some() {}
+            // Whatever else is free is filled by the same claim.
+            let more = std::iter::from_fn(|| self.slots.clone().try_acquire_owned().ok()).take(MOST_AT_ONCE - 1);
+            let slots: Vec<OwnedSemaphorePermit> = std::iter::once(slot).chain(more).collect();
             let asked = Instant::now();
-            match self.shop.store.claim(&self.identity.id).await {
-                Ok(Some(claim)) => {
-                    let (shop, stop) = (self.shop.clone(), self.stopping.child_token());
-                    attempts.spawn(async move {
-                        carry_out(&shop, claim, asked, stop).await;
-                        drop(slot);
-                    });
+            match self.shop.store.claim_up_to(&self.identity.id, slots.len()).await {
+                Ok(claims) if !claims.is_empty() => {
+                    for (claim, slot) in claims.into_iter().zip(slots) {
+                        let (shop, stop) = (self.shop.clone(), self.stopping.child_token());
+                        attempts.spawn(async move {
+                            carry_out(&shop, claim, asked, stop).await;
+                            drop(slot);
+                        });
+                    }
                 }
-                Ok(None) => {
-                    drop(slot);
+                Ok(_) => {
+                    drop(slots);
                     tokio::select! {
                         () = doorbell.rung(self.poll) => {}
                         () = self.closing.cancelled() => {}
                     }
                 }
                 Err(error) => {
-                    drop(slot);
+                    drop(slots);
                     tracing::warn!(%error, "no run could be claimed");
                     tokio::time::sleep(AFTER_AN_ERROR).await;
                 }
@@ -202,7 +210,7 @@ async fn carry_out(shop: &Shop, claim: Claim, claimed: Instant, stop: Stop) {
     let clock = keeper.clock().clone();
     let reports =
         Reports::start(shop.store.clone(), lease.clone(), report::redactor(&claim.inputs, &claim.connections));
-    let attempt = Attempt { shop, claim, clock: clock.clone(), reports };
+    let attempt = Attempt { shop, claim, clock: clock.clone(), reports, tried: Mutex::default() };
     // A panic is that run's misfortune and nobody else's.
     let work = AssertUnwindSafe(attempt.run()).catch_unwind();
     let end = tokio::select! {

@@ -101,6 +101,8 @@ impl Store {
         let tenant_key = self.tenant_key(&write.tenant).await?;
         let mut tx = self.db().begin().await?;
         if let Some(run) = earlier_answer(&mut tx, &tenant_key, key.as_ref()).await? {
+            // The answer may be of this very moment: it is given when it is on disk.
+            tx.commit().await?;
             return Ok(Accepted { run, fresh: false });
         }
         let (template_version, declared) = resolve_template(&mut tx, &write.template, write.template_version).await?;
@@ -142,6 +144,8 @@ impl Store {
         let tenant_key = self.tenant_key(tenant).await?;
         let mut tx = self.db().begin().await?;
         if let Some(run) = earlier_answer(&mut tx, &tenant_key, key.as_ref()).await? {
+            // The answer may be of this very moment: it is given when it is on disk.
+            tx.commit().await?;
             return Ok(Accepted { run, fresh: false });
         }
         let locked = lock_by_name(&mut tx, tenant, name).await?.ok_or_else(|| unknown_deployment(tenant, name))?;
@@ -197,7 +201,6 @@ impl Store {
         let deed = Deed { action, tenant: Some(&locked.tenant), target: locked.name.to_string(), detail };
         write_down(&mut tx, by, deed).await?;
         remember_answer(&mut tx, key, run.id).await?;
-        tx.notify().await?;
         tx.commit().await?;
         self.inner.bell.ring();
         Ok(Accepted { run, fresh: true })
@@ -330,7 +333,7 @@ pub(crate) async fn load_desired(
 }
 
 /// A tenant's runs follow each other at distance 1 in the fair order, and a tenant that was idle starts at the order's
-/// present (the highest key claimed so far): whoever queues many runs waits behind others' few.
+/// present (the highest key claimed so far, see `queue_clock`): whoever queues many runs waits behind others' few.
 pub(crate) async fn insert_run(
     tx: &mut Tx,
     locked: &Locked,
@@ -343,8 +346,8 @@ pub(crate) async fn insert_run(
     let order_key = tx
         .exactly_one(
             "UPDATE tenants SET queue_tag = 1 + CASE
-                 WHEN queue_tag > (SELECT COALESCE(MAX(order_key), 0) FROM runs WHERE attempts > 0) THEN queue_tag
-                 ELSE (SELECT COALESCE(MAX(order_key), 0) FROM runs WHERE attempts > 0) END
+                 WHEN queue_tag > (SELECT COALESCE(MAX(reached), 0) FROM queue_clock) THEN queue_tag
+                 ELSE (SELECT COALESCE(MAX(reached), 0) FROM queue_clock) END
              WHERE name = $1 RETURNING queue_tag",
             params![locked.tenant.as_str()],
         )

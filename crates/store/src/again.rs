@@ -60,7 +60,6 @@ impl Store {
         let mut tx = self.db().begin().await?;
         let locked = lock_by_name(&mut tx, tenant, name).await?.ok_or_else(|| unknown_deployment(tenant, name))?;
         let run = again(&mut tx, &key.sealer(locked.id), &locked, &request, "run.create", by).await?;
-        tx.notify().await?;
         tx.commit().await?;
         self.inner.bell.ring();
         Ok(run)
@@ -82,7 +81,6 @@ impl Store {
         }
         let request = RunRequest { plan_only: before.plan_only, ..RunRequest::default() };
         let run = again(&mut tx, &key.sealer(locked.id), &locked, &request, "run.retry", by).await?;
-        tx.notify().await?;
         tx.commit().await?;
         self.inner.bell.ring();
         Ok(run)

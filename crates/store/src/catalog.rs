@@ -95,6 +95,7 @@ impl Store {
             .await?;
         let newest = newest.as_ref().map(template_version).transpose()?;
         if let Some(version) = newest.as_ref().filter(|version| version.digest == digest.as_str()) {
+            tx.commit().await?;
             return Ok((version.clone(), false));
         }
         let number = newest.map_or(1, |version| version.version + 1);

@@ -169,7 +169,7 @@ impl Inbox {
         }
         let insert = self.0.insert(Args(chore)).opts(options);
         match tx {
-            Tx::Sqlite(tx) => insert.tx(tx).await,
+            Tx::Sqlite(turn) => insert.tx(turn.transaction()).await,
             Tx::Postgres(tx) => insert.tx(tx).await,
         }
         .map_err(river)?;
@@ -184,7 +184,7 @@ pub(crate) async fn migrate(db: &Db) -> Result<(), StoreError> {
     };
     match db {
         Db::Sqlite { writer, .. } => {
-            SqliteMigrator::new(writer.clone()).migrate_up().await.map_err(|error| failed(&error))?;
+            SqliteMigrator::new(writer.pool().clone()).migrate_up().await.map_err(|error| failed(&error))?;
         }
         Db::Postgres(pool) => {
             // Several processes may start at the same moment; River's migrations take no lock of their own.
@@ -202,7 +202,7 @@ const MIGRATION_LOCK: i64 = 0x6c61_6e64_666f_726d;
 
 fn builder(db: &Db) -> ClientBuilder {
     let builder = match db {
-        Db::Sqlite { writer, .. } => Client::builder(writer.clone()),
+        Db::Sqlite { writer, .. } => Client::builder(writer.pool().clone()),
         Db::Postgres(pool) => Client::builder(pool.clone()),
     };
     // A NOTIFY for each chore would make commits wait in turn; looking twice a second is soon enough.

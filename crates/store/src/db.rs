@@ -1,8 +1,9 @@
 //! One small layer over both databases, so that every query is written once.
 //!
-//! SQL uses `$1` placeholders and three words in braces that differ by dialect: `{now}` (milliseconds by the database's
-//! clock), `{lock}` (lock the rows read) and `{lock_or_skip}` (the same for the rows of `d`, passing over locked ones).
-//! SQLite needs no row locks: it has one writer, and every writing transaction begins with BEGIN IMMEDIATE.
+//! SQL uses `$1` placeholders and words in braces that differ by dialect: `{now}` (milliseconds by the database's
+//! clock), `{lock}` (lock the rows read), `{lock_both}` (those of `d` and `r`), `{lock_or_skip}` (the same, passing over
+//! locked ones), and `{strings $1}` (the rows `e.at`, counted from 0, and `e.value` of a JSON array of strings).
+//! SQLite needs no row locks: it has one writer, and transactions take turns (see `group`).
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -13,12 +14,13 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{AssertSqlSafe, PgPool, Postgres, Row as _, Sqlite, SqlitePool, Transaction};
 
 use crate::error::StoreError;
+use crate::group::{Turn, Writer};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Db {
-    Sqlite { writer: SqlitePool, readers: SqlitePool },
+    Sqlite { writer: Writer, readers: SqlitePool },
     Postgres(PgPool),
 }
 
@@ -47,7 +49,7 @@ impl Db {
         let writer = pool(1).connect_with(options.clone()).await?;
         sqlx::migrate!("migrations/sqlite").run(&writer).await.map_err(StoreError::migration)?;
         let readers = pool(READERS).connect_with(options.read_only(true).create_if_missing(false)).await?;
-        Ok(Db::Sqlite { writer, readers })
+        Ok(Db::Sqlite { writer: Writer::new(writer, PATIENCE), readers })
     }
 
     pub(crate) async fn open_postgres(url: &str) -> Result<Db> {
@@ -64,8 +66,9 @@ impl Db {
     /// A transaction that writes.
     pub(crate) async fn begin(&self) -> Result<Tx> {
         Ok(match self {
-            Db::Sqlite { writer, .. } => Tx::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?),
-            Db::Postgres(pool) => Tx::Postgres(pool.begin().await?),
+            Db::Sqlite { writer, .. } => Tx::Sqlite(writer.begin().await?),
+            // Begun on a task of its own: a caller who goes away half-way leaves no connection inside of a transaction.
+            Db::Postgres(pool) => Tx::Postgres(riverqueue::database::begin_postgres(pool).await?),
         })
     }
 
@@ -91,16 +94,17 @@ impl Db {
         match self {
             Db::Sqlite { writer, readers } => {
                 readers.close().await;
-                writer.close().await;
+                writer.pool().close().await;
             }
             Db::Postgres(pool) => pool.close().await,
         }
     }
 }
 
-/// Rolled back unless committed.
+/// Rolled back unless committed. Whoever answers from what it has read here commits too, though it has written nothing:
+/// on SQLite what it saw may be another's, which is on disk only then.
 pub(crate) enum Tx {
-    Sqlite(Transaction<'static, Sqlite>),
+    Sqlite(Turn),
     Postgres(Transaction<'static, Postgres>),
 }
 
@@ -108,7 +112,7 @@ impl Tx {
     /// The number of rows that were written.
     pub(crate) async fn execute(&mut self, sql: &'static str, params: Vec<Param>) -> Result<u64> {
         Ok(match self {
-            Tx::Sqlite(tx) => bind_sqlite(sql, params).execute(&mut **tx).await?.rows_affected(),
+            Tx::Sqlite(tx) => bind_sqlite(sql, params).execute(tx.connection()).await?.rows_affected(),
             Tx::Postgres(tx) => bind_postgres(sql, params).execute(&mut **tx).await?.rows_affected(),
         })
     }
@@ -116,7 +120,7 @@ impl Tx {
     pub(crate) async fn all(&mut self, sql: &'static str, params: Vec<Param>) -> Result<Vec<Row>> {
         Ok(match self {
             Tx::Sqlite(tx) => {
-                let rows = bind_sqlite(sql, params).fetch_all(&mut **tx).await?;
+                let rows = bind_sqlite(sql, params).fetch_all(tx.connection()).await?;
                 rows.into_iter().map(Row::Sqlite).collect()
             }
             Tx::Postgres(tx) => {
@@ -135,20 +139,11 @@ impl Tx {
         self.one(sql, params).await?.ok_or_else(|| StoreError::Corrupt(format!("no row for: {sql}")))
     }
 
-    /// Tells other processes that there is news, once this transaction is committed.
-    pub(crate) async fn notify(&mut self) -> Result<()> {
-        if let Tx::Postgres(tx) = self {
-            sqlx::query("SELECT pg_notify('landform', '')").execute(&mut **tx).await?;
-        }
-        Ok(())
-    }
-
     pub(crate) async fn commit(self) -> Result<()> {
         match self {
-            Tx::Sqlite(tx) => tx.commit().await?,
-            Tx::Postgres(tx) => tx.commit().await?,
+            Tx::Sqlite(turn) => turn.commit().await,
+            Tx::Postgres(tx) => Ok(tx.commit().await?),
         }
-        Ok(())
     }
 }
 
@@ -189,19 +184,30 @@ macro_rules! params {
 }
 pub(crate) use params;
 
-const SQLITE_WORDS: [(&str, &str); 3] =
-    [("{now}", "CAST(unixepoch('subsec') * 1000 AS INTEGER)"), ("{lock_or_skip}", ""), ("{lock}", "")];
-const POSTGRES_WORDS: [(&str, &str); 3] = [
+type Words = &'static [(&'static str, &'static str)];
+
+const SQLITE_WORDS: Words = &[
+    ("{now}", "CAST(unixepoch('subsec') * 1000 AS INTEGER)"),
+    ("{lock_or_skip}", ""),
+    ("{lock_both}", ""),
+    ("{lock}", ""),
+    ("{strings ", "(SELECT key AS at, value FROM json_each("),
+    ("}", ")) AS e"),
+];
+const POSTGRES_WORDS: Words = &[
     ("{now}", "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"),
-    ("{lock_or_skip}", "FOR UPDATE OF d SKIP LOCKED"),
+    ("{lock_or_skip}", "FOR UPDATE OF d, r SKIP LOCKED"),
+    ("{lock_both}", "FOR UPDATE OF d, r"),
     ("{lock}", "FOR UPDATE"),
+    ("{strings ", "(SELECT n - 1 AS at, value FROM jsonb_array_elements_text(CAST("),
+    ("}", " AS JSONB)) WITH ORDINALITY AS a(value, n)) AS e"),
 ];
 
-fn render(sql: &'static str, words: [(&str, &str); 3]) -> Cow<'static, str> {
+fn render(sql: &'static str, words: Words) -> Cow<'static, str> {
     if !sql.contains('{') {
         return sql.into();
     }
-    words.into_iter().fold(sql.to_owned(), |sql, (word, meaning)| sql.replace(word, meaning)).into()
+    words.iter().fold(sql.to_owned(), |sql, (word, meaning)| sql.replace(word, meaning)).into()
 }
 
 fn bind_sqlite(

@@ -78,7 +78,6 @@ impl Store {
         let taken = &events[..events.len().min(room)];
         append_events(&mut tx, lease.run, taken).await?;
         tx.commit().await?;
-        // In this process only: telling others about each line would make every commit on PostgreSQL wait in turn.
         self.inner.bell.ring();
         Ok(events.len() - taken.len())
     }

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use landform_base::seal::{Context, DataKey, MasterKey};
 use landform_domain::{DeploymentId, TenantName};
 
-use crate::db::{Db, Tx, params};
+use crate::db::{Db, Row, Tx, params};
 use crate::error::StoreError;
 
 /// What a sealed value is. Together with tenant and deployment it is the context without which it does not open.
@@ -39,6 +39,8 @@ impl Kind {
 
 const FIRST: u32 = 1;
 
+const KEY: &str = "SELECT sealed FROM tenant_keys WHERE tenant = $1 AND number = $2";
+
 #[derive(Debug)]
 pub(crate) struct Keys {
     master: MasterKey,
@@ -63,7 +65,7 @@ impl Keys {
     }
 
     /// A key that was asked for before.
-    pub(crate) fn opened(&self, tenant: &TenantName) -> Option<TenantKey> {
+    fn opened(&self, tenant: &TenantName) -> Option<TenantKey> {
         self.open.lock().expect("no panic while held").get(tenant).cloned()
     }
 
@@ -73,17 +75,24 @@ impl Keys {
         if let Some(key) = self.opened(tenant) {
             return Ok(Some(key));
         }
-        let row = db
-            .read_one(
-                "SELECT sealed FROM tenant_keys WHERE tenant = $1 AND number = $2",
-                params![tenant.as_str(), i64::from(FIRST)],
-            )
-            .await?;
-        let Some(row) = row else { return Ok(None) };
+        let row = db.read_one(KEY, params![tenant.as_str(), i64::from(FIRST)]).await?;
+        row.map(|row| self.open_row(tenant, &row)).transpose()
+    }
+
+    /// The key of a tenant that exists, inside of a transaction.
+    pub(crate) async fn within(&self, tx: &mut Tx, tenant: &TenantName) -> Result<TenantKey, StoreError> {
+        if let Some(key) = self.opened(tenant) {
+            return Ok(key);
+        }
+        let row = tx.exactly_one(KEY, params![tenant.as_str(), i64::from(FIRST)]).await?;
+        self.open_row(tenant, &row)
+    }
+
+    fn open_row(&self, tenant: &TenantName, row: &Row) -> Result<TenantKey, StoreError> {
         let key = self.master.open_key(FIRST, &row.blob("sealed")?, &key_context(tenant))?;
         let key = TenantKey { key, tenant: tenant.clone() };
         self.open.lock().expect("no panic while held").insert(tenant.clone(), key.clone());
-        Ok(Some(key))
+        Ok(key)
     }
 }
 

@@ -9,7 +9,7 @@ use landform_base::secret::SecretString;
 use crate::access;
 use crate::chores::{self, Inbox};
 use crate::db::Db;
-use crate::doorbell::{Bell, Doorbell, listen_to_postgres};
+use crate::doorbell::{Bell, Doorbell, connect_to_postgres};
 use crate::error::StoreError;
 use crate::keys::Keys;
 use crate::reader::{AnyTemplate, TemplateReader};
@@ -92,7 +92,7 @@ impl Store {
             Location::Postgres(url) => {
                 let db = Db::open_postgres(url.expose()).await?;
                 let Db::Postgres(pool) = &db else { unreachable!("just opened as PostgreSQL") };
-                let listener = tokio::spawn(listen_to_postgres(pool.clone(), bell.clone()));
+                let listener = tokio::spawn(connect_to_postgres(pool.clone(), bell.clone()));
                 (db, None, Some(listener))
             }
         };

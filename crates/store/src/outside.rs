@@ -55,7 +55,10 @@ impl Store {
         };
         match holder(&mut tx, &locked).await? {
             // The client asks again, because it did not hear the answer.
-            Some(held) if held["ID"] == id.as_str() => return Ok(Locking::Taken),
+            Some(held) if held["ID"] == id.as_str() => {
+                tx.commit().await?;
+                return Ok(Locking::Taken);
+            }
             Some(held) => return Ok(Locking::Held(held)),
             None => {}
         }
@@ -86,7 +89,7 @@ impl Store {
         let locked = lock_by_name(&mut tx, tenant, name).await?.ok_or_else(|| unknown_deployment(tenant, name))?;
         let sql = "SELECT id, info FROM state_locks WHERE deployment = $1";
         // Already given back: the client asks again, because it did not hear the answer.
-        let Some(row) = tx.one(sql, params![locked.id.to_string()]).await? else { return Ok(()) };
+        let Some(row) = tx.one(sql, params![locked.id.to_string()]).await? else { return tx.commit().await };
         let held = row.text("id")?;
         match id {
             Some(id) if id != held => return Err(refused(&serde_json::from_str(&row.text("info")?)?)),
@@ -101,7 +104,6 @@ impl Store {
         .await?;
         note(&mut tx, by, "state.unlock", &locked, json!({"lock": held, "forced": id.is_none()})).await?;
         // A run may have waited for it.
-        tx.notify().await?;
         tx.commit().await?;
         self.inner.bell.ring();
         Ok(())
@@ -130,7 +132,7 @@ impl Store {
             let row = tx.exactly_one(sql, params![locked.id.to_string(), version]).await?;
             let old = sealer.open(Kind::State, &version.to_string(), &row.blob("state")?)?;
             if old == state {
-                return Ok(());
+                return tx.commit().await;
             }
             new.check_follows(&Stamp::of(&old)?, how.force && by.may(Right::Administer))?;
         }
@@ -170,7 +172,7 @@ impl Store {
         let mut tx = self.db().begin().await?;
         let locked = lock_by_name(&mut tx, tenant, name).await?.ok_or_else(|| unknown_deployment(tenant, name))?;
         refuse_unless_free(&mut tx, &locked, lock).await?;
-        let Some(version) = locked.state_version else { return Ok(()) };
+        let Some(version) = locked.state_version else { return tx.commit().await };
         let sql = "SELECT state FROM states WHERE deployment = $1 AND version = $2";
         let row = tx.exactly_one(sql, params![locked.id.to_string(), version]).await?;
         let state = key.sealer(locked.id).open(Kind::State, &version.to_string(), &row.blob("state")?)?;

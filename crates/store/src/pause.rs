@@ -30,7 +30,6 @@ impl Store {
         let (tenant, target) = switch(&mut tx, scope, paused).await?;
         let action = if paused { "pause" } else { "resume" };
         write_down(&mut tx, by, Deed { action, tenant, target, detail: json!({}) }).await?;
-        tx.notify().await?;
         tx.commit().await?;
         self.inner.bell.ring();
         Ok(())

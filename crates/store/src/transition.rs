@@ -2,7 +2,7 @@
 
 use landform_domain::recovery::Answer;
 use landform_domain::run::{Action, Command, Phase, Status, step};
-use landform_domain::{DeploymentId, DeploymentName, EventBody, RunId, TenantName};
+use landform_domain::{DeploymentId, DeploymentName, EngineName, EventBody, RunId, TenantName};
 
 use crate::claim::{Lease, WorkerId};
 use crate::db::{Row, Tx, params};
@@ -22,19 +22,39 @@ pub(crate) struct Locked {
 }
 
 impl Locked {
-    fn from_row(row: &Row) -> Result<Locked, StoreError> {
+    /// From the columns that [`locked_columns`] names.
+    pub(crate) fn from_row(row: &Row) -> Result<Locked, StoreError> {
         Ok(Locked {
-            id: row.parsed("id")?,
-            tenant: row.parsed("tenant")?,
-            name: row.parsed("name")?,
-            generation: row.int("generation")?,
-            state_generation: row.int_or_null("state_generation")?,
-            state_version: row.int_or_null("state_version")?,
-            last_state_version: row.int("last_state_version")?,
-            epoch: row.int("epoch")?,
+            id: row.parsed("d_id")?,
+            tenant: row.parsed("d_tenant")?,
+            name: row.parsed("d_name")?,
+            generation: row.int("d_generation")?,
+            state_generation: row.int_or_null("d_state_generation")?,
+            state_version: row.int_or_null("d_state_version")?,
+            last_state_version: row.int("d_last_state_version")?,
+            epoch: row.int("d_epoch")?,
         })
     }
 }
+
+/// The columns of `deployments d` that make a [`Locked`].
+macro_rules! locked_columns {
+    () => {
+        "d.id AS d_id, d.tenant AS d_tenant, d.name AS d_name, d.generation AS d_generation,
+         d.state_generation AS d_state_generation, d.state_version AS d_state_version,
+         d.last_state_version AS d_last_state_version, d.epoch AS d_epoch"
+    };
+}
+pub(crate) use locked_columns;
+
+/// The columns of `runs r` that make a [`Run`].
+macro_rules! run_columns {
+    () => {
+        "r.id, r.deployment, r.tenant, r.name, r.kind, r.generation, r.requires_approval, r.plan_only, r.cancel_requested,
+         r.detail, r.engine, r.author, r.author_name, r.attempts, r.created_at, r.started_at, r.ended_at"
+    };
+}
+pub(crate) use run_columns;
 
 pub(crate) async fn lock_by_name(
     tx: &mut Tx,
@@ -43,8 +63,7 @@ pub(crate) async fn lock_by_name(
 ) -> Result<Option<Locked>, StoreError> {
     let row = tx
         .one(
-            "SELECT id, tenant, name, generation, state_generation, state_version, last_state_version, epoch
-             FROM deployments WHERE tenant = $1 AND name = $2 {lock}",
+            concat!("SELECT ", locked_columns!(), " FROM deployments d WHERE d.tenant = $1 AND d.name = $2 {lock}"),
             params![tenant.as_str(), name.as_str()],
         )
         .await?;
@@ -54,8 +73,7 @@ pub(crate) async fn lock_by_name(
 pub(crate) async fn lock_by_id(tx: &mut Tx, id: DeploymentId) -> Result<Option<Locked>, StoreError> {
     let row = tx
         .one(
-            "SELECT id, tenant, name, generation, state_generation, state_version, last_state_version, epoch
-             FROM deployments WHERE id = $1 {lock}",
+            concat!("SELECT ", locked_columns!(), " FROM deployments d WHERE d.id = $1 {lock}"),
             params![id.to_string()],
         )
         .await?;
@@ -67,31 +85,47 @@ pub(crate) async fn lock_by_id(tx: &mut Tx, id: DeploymentId) -> Result<Option<L
 pub(crate) async fn fence(tx: &mut Tx, lease: &Lease) -> Result<Locked, StoreError> {
     let row = tx
         .one(
-            "SELECT id, tenant, name, generation, state_generation, state_version, last_state_version, epoch
-             FROM deployments WHERE id = $1 AND epoch = $2 {lock}",
+            concat!("SELECT ", locked_columns!(), " FROM deployments d WHERE d.id = $1 AND d.epoch = $2 {lock}"),
             params![lease.deployment.to_string(), lease.epoch],
         )
         .await?;
     row.as_ref().map(Locked::from_row).transpose()?.ok_or(StoreError::Fenced)
 }
 
-pub(crate) async fn load_run(tx: &mut Tx, id: RunId) -> Result<Option<Run>, StoreError> {
+/// The same gate, for a write that moves the run on.
+pub(crate) async fn fence_run(tx: &mut Tx, lease: &Lease) -> Result<(Locked, Run), StoreError> {
     let row = tx
         .one(
-            "SELECT id, deployment, tenant, name, kind, generation, requires_approval, plan_only, cancel_requested, detail, engine,
-                    author, author_name, attempts, created_at, started_at, ended_at
-             FROM runs WHERE id = $1",
-            params![id.to_string()],
+            concat!(
+                "SELECT ",
+                locked_columns!(),
+                ", ",
+                run_columns!(),
+                " FROM deployments d JOIN runs r ON r.deployment = d.id
+                 WHERE d.id = $1 AND d.epoch = $2 AND r.id = $3 {lock_both}"
+            ),
+            params![lease.deployment.to_string(), lease.epoch, lease.run.to_string()],
         )
         .await?;
+    let row = row.ok_or(StoreError::Fenced)?;
+    Ok((Locked::from_row(&row)?, Run::from_row(&row)?))
+}
+
+pub(crate) async fn load_run(tx: &mut Tx, id: RunId) -> Result<Option<Run>, StoreError> {
+    let sql = concat!("SELECT ", run_columns!(), " FROM runs r WHERE r.id = $1");
+    let row = tx.one(sql, params![id.to_string()]).await?;
     row.as_ref().map(Run::from_row).transpose()
 }
 
-/// What the actions of a step may need.
+/// What the actions of a step may need, and what is written with it.
 #[derive(Default)]
 pub(crate) struct Means<'a> {
     pub(crate) worker: Option<(&'a WorkerId, i64)>,
     pub(crate) sealed_plan: Option<Vec<u8>>,
+    /// Which engine carries the run out, once that is known.
+    pub(crate) engine: Option<EngineName>,
+    /// Goes into the run's log before what the step says.
+    pub(crate) events: Vec<EventBody>,
 }
 
 /// Takes one step with a run and keeps everything that follows from it.
@@ -105,88 +139,139 @@ pub(crate) async fn advance(
     let claimed = command == Command::Claim;
     let moved = step(&run.rules(), command)?;
     let status = &moved.run.status;
-    let status_is_final = status.is_final();
     let claimable = matches!(status, Status::Queued(_) | Status::Applying(Phase::Interrupted));
     let expires_at = match status {
         Status::AwaitingApproval { expires_at, .. } => Some(*expires_at),
         _ => None,
     };
-    tx.execute(
-        "UPDATE runs SET status = $2, detail = $3, claimable = $4, cancel_requested = $5, expires_at = $6,
-            attempts = attempts + $7,
-            started_at = CASE WHEN $7 = 1 AND started_at IS NULL THEN {now} ELSE started_at END,
-            ended_at = CASE WHEN $8 = 1 THEN {now} ELSE ended_at END
-         WHERE id = $1",
-        params![
-            run.id.to_string(),
-            status.word(),
-            serde_json::to_string(status)?,
-            claimable,
-            moved.run.cancel_requested,
-            expires_at,
-            claimed,
-            status_is_final,
-        ],
-    )
-    .await?;
-    append_events(tx, run.id, &moved.events).await?;
+    let (mut hold, mut plan, mut others) = (Holding::default(), PlanChange::Leave, Vec::new());
     for action in moved.actions {
-        perform(tx, deployment, run, action, &means).await?;
+        match action {
+            Action::Fence => hold.fence = true,
+            Action::Lease => hold.lease = LeaseChange::Begin,
+            Action::EndLease => hold.lease = LeaseChange::End,
+            Action::Hold => hold.take = true,
+            Action::Free => hold.free = true,
+            Action::MarkApplied => hold.applied = Some(run.generation),
+            Action::KeepPlan => plan = PlanChange::Keep,
+            Action::DropPlan => plan = PlanChange::Drop,
+            Action::Answered { .. } | Action::RemoveDeployment => others.push(action),
+        }
     }
-    // Others are told only what they may be waiting for: work, an end, or a wish to stop.
-    if claimable || status_is_final || moved.run.cancel_requested {
-        tx.notify().await?;
+    let sealed_plan = match plan {
+        PlanChange::Keep => Some(means.sealed_plan.ok_or_else(|| corrupt("a plan to keep without its bytes"))?),
+        PlanChange::Leave | PlanChange::Drop => None,
+    };
+    let events = [means.events, moved.events].concat();
+    let row = tx
+        .exactly_one(
+            "UPDATE runs SET status = $2, detail = $3, claimable = $4, cancel_requested = $5, expires_at = $6,
+                attempts = attempts + $7,
+                started_at = CASE WHEN $7 = 1 AND started_at IS NULL THEN {now} ELSE started_at END,
+                ended_at = CASE WHEN $8 = 1 THEN {now} ELSE ended_at END,
+                plan = CASE WHEN $9 = 1 THEN plan ELSE $10 END,
+                engine = COALESCE($11, engine),
+                last_event = last_event + $12
+             WHERE id = $1 RETURNING last_event",
+            params![
+                run.id.to_string(),
+                status.word(),
+                serde_json::to_string(status)?,
+                claimable,
+                moved.run.cancel_requested,
+                expires_at,
+                claimed,
+                status.is_final(),
+                matches!(plan, PlanChange::Leave),
+                sealed_plan,
+                means.engine.map(EngineName::as_str),
+                events.len() as i64,
+            ],
+        )
+        .await?;
+    insert_events(tx, run.id, row.int("last_event")?, &events).await?;
+    hold.keep(tx, deployment, run.id, means.worker).await?;
+    for action in others {
+        perform(tx, deployment, run, action).await?;
     }
     Ok(Run {
         status: moved.run.status,
         cancel_requested: moved.run.cancel_requested,
         attempts: run.attempts + i64::from(claimed),
+        engine: means.engine.or(run.engine),
         ..run.clone()
     })
 }
 
-async fn perform(
-    tx: &mut Tx,
-    deployment: DeploymentId,
-    run: &Run,
-    action: Action,
-    means: &Means<'_>,
-) -> Result<(), StoreError> {
+enum PlanChange {
+    Leave,
+    Keep,
+    Drop,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum LeaseChange {
+    #[default]
+    Leave = 0,
+    Begin = 1,
+    End = 2,
+}
+
+/// What a step changes about who holds the deployment: written in one statement.
+#[derive(Default)]
+struct Holding {
+    fence: bool,
+    lease: LeaseChange,
+    take: bool,
+    free: bool,
+    applied: Option<i64>,
+}
+
+impl Holding {
+    async fn keep(
+        self,
+        tx: &mut Tx,
+        deployment: DeploymentId,
+        run: RunId,
+        worker: Option<(&WorkerId, i64)>,
+    ) -> Result<(), StoreError> {
+        let Holding { fence, lease, take, free, applied } = self;
+        if !(fence || take || free || applied.is_some() || lease != LeaseChange::Leave) {
+            return Ok(());
+        }
+        if lease == LeaseChange::Begin && worker.is_none() {
+            return Err(corrupt("a lease without a worker"));
+        }
+        tx.execute(
+            // Only its own hold is freed: a queued run that is superseded holds nothing, while another may be applying.
+            "UPDATE deployments SET
+                epoch = epoch + $2,
+                active_run = CASE WHEN $3 = 1 THEN $4 WHEN $5 = 1 AND active_run = $4 THEN NULL ELSE active_run END,
+                lease_worker = CASE WHEN $6 = 1 THEN $7 WHEN $6 = 2 THEN NULL ELSE lease_worker END,
+                lease_until = CASE WHEN $6 = 1 THEN {now} + $8 WHEN $6 = 2 THEN NULL ELSE lease_until END,
+                applied_generation = COALESCE($9, applied_generation),
+                updated_at = CASE WHEN $9 IS NULL THEN updated_at ELSE {now} END
+             WHERE id = $1",
+            params![
+                deployment.to_string(),
+                fence,
+                take,
+                run.to_string(),
+                free,
+                lease as i64,
+                worker.map(|(worker, _)| worker.as_str()),
+                worker.map_or(0, |(_, millis)| millis),
+                applied,
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+}
+
+async fn perform(tx: &mut Tx, deployment: DeploymentId, run: &Run, action: Action) -> Result<(), StoreError> {
     let id = deployment.to_string();
     match action {
-        Action::Fence => {
-            tx.execute("UPDATE deployments SET epoch = epoch + 1 WHERE id = $1", params![id]).await?;
-        }
-        Action::Lease => {
-            let (worker, millis) = means.worker.ok_or_else(|| corrupt("a lease without a worker"))?;
-            tx.execute(
-                "UPDATE deployments SET lease_worker = $2, lease_until = {now} + $3 WHERE id = $1",
-                params![id, worker.as_str(), millis],
-            )
-            .await?;
-        }
-        Action::EndLease => {
-            tx.execute("UPDATE deployments SET lease_worker = NULL, lease_until = NULL WHERE id = $1", params![id])
-                .await?;
-        }
-        Action::Hold => {
-            tx.execute("UPDATE deployments SET active_run = $2 WHERE id = $1", params![id, run.id.to_string()]).await?;
-        }
-        // Only its own hold: a queued run that is superseded holds nothing, while another may be applying.
-        Action::Free => {
-            tx.execute(
-                "UPDATE deployments SET active_run = NULL WHERE id = $1 AND active_run = $2",
-                params![id, run.id.to_string()],
-            )
-            .await?;
-        }
-        Action::KeepPlan => {
-            let plan = means.sealed_plan.clone().ok_or_else(|| corrupt("a plan to keep without its bytes"))?;
-            tx.execute("UPDATE runs SET plan = $2 WHERE id = $1", params![run.id.to_string(), plan]).await?;
-        }
-        Action::DropPlan => {
-            tx.execute("UPDATE runs SET plan = NULL WHERE id = $1", params![run.id.to_string()]).await?;
-        }
         Action::Answered { doubt, answer } => {
             tx.execute(
                 "UPDATE intents SET status = 'closed' WHERE id = $1 AND deployment = $2",
@@ -201,17 +286,11 @@ async fn perform(
                 )
                 .await?;
             }
+            Ok(())
         }
-        Action::MarkApplied => {
-            tx.execute(
-                "UPDATE deployments SET applied_generation = $2, updated_at = {now} WHERE id = $1",
-                params![id, run.generation],
-            )
-            .await?;
-        }
-        Action::RemoveDeployment => remove_deployment(tx, id, run.generation).await?,
+        Action::RemoveDeployment => remove_deployment(tx, id, run.generation).await,
+        _ => Err(corrupt("an action that belongs to the run's or the deployment's row")),
     }
-    Ok(())
 }
 
 /// The row goes, unless a newer generation was accepted meanwhile: then it begins anew, without state.
@@ -245,14 +324,20 @@ pub(crate) async fn append_events(tx: &mut Tx, run: RunId, events: &[EventBody])
             params![run.to_string(), events.len() as i64],
         )
         .await?;
-    let first = row.int("last_event")? - events.len() as i64 + 1;
-    for (seq, event) in (first..).zip(events) {
-        tx.execute(
-            "INSERT INTO events (run, seq, at, body) VALUES ($1, $2, {now}, $3)",
-            params![run.to_string(), seq, serde_json::to_string(event)?],
-        )
-        .await?;
+    insert_events(tx, run, row.int("last_event")?, events).await
+}
+
+/// All in one statement. `last` is the number of the last one.
+async fn insert_events(tx: &mut Tx, run: RunId, last: i64, events: &[EventBody]) -> Result<(), StoreError> {
+    if events.is_empty() {
+        return Ok(());
     }
+    let bodies: Vec<String> = events.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
+    tx.execute(
+        "INSERT INTO events (run, seq, at, body) SELECT $1, $2 + e.at, {now}, e.value FROM {strings $3}",
+        params![run.to_string(), last - events.len() as i64 + 1, serde_json::to_string(&bodies)?],
+    )
+    .await?;
     Ok(())
 }
 

@@ -52,9 +52,19 @@ impl Server {
 
     /// The URL of a fresh, empty database. `name` is a plain identifier.
     pub async fn database(&self, name: &str) -> Result<String> {
+        self.create_database(name, "template1").await
+    }
+
+    /// The URL of a fresh copy of a database that nobody is connected to.
+    pub async fn copy_of(&self, original: &str, name: &str) -> Result<String> {
+        self.create_database(name, original).await
+    }
+
+    async fn create_database(&self, name: &str, template: &str) -> Result<String> {
         use sqlx::Connection;
         let mut connection = sqlx::PgConnection::connect(&self.url()).await?;
-        sqlx::raw_sql(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&mut connection).await?;
+        let sql = format!("CREATE DATABASE {name} TEMPLATE {template}");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut connection).await?;
         connection.close().await?;
         Ok(self.url_of(name))
     }
@@ -129,6 +139,14 @@ impl Drop for Server {
         // SIGQUIT is PostgreSQL's immediate shutdown: no waiting for clients, all children end.
         self.end("QUIT");
     }
+}
+
+/// Runs SQL as an outsider would.
+pub async fn run(url: &str, sql: &'static str) -> Result<()> {
+    use sqlx::Connection;
+    let mut connection = sqlx::PgConnection::connect(url).await?;
+    sqlx::raw_sql(sql).execute(&mut connection).await?;
+    Ok(connection.close().await?)
 }
 
 fn as_user(program: &Path) -> Command {

@@ -23,8 +23,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "landform",
         &[
-            "server", "runner", "sim", "store", "engine", "registry", "plugin", "lang", "cty", "protocol", "api", "domain",
-            "base",
+            "server", "runner", "sim", "store", "engine", "registry", "plugin", "lang", "cty", "protocol", "api",
+            "domain", "base",
         ],
     ),
     ("sim", &["base"]),

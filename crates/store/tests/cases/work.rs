@@ -2,8 +2,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use landform_domain::run::{Next, Outcome, Phase, Status};
-use landform_domain::{EngineName, EventBody};
-use landform_store::{RunFilter, StoreError, Work};
+use landform_domain::{Code, EngineName, EventBody};
+use landform_store::{EngineChosen, Planned, RunFilter, StoreError, Work};
 use serde_json::json;
 
 use crate::place::*;
@@ -16,8 +16,10 @@ pub async fn a_run_goes_from_queue_to_outputs(place: Place) {
     assert!(matches!(claimed.work, Work::Plan));
     assert_eq!(claimed.attempt, 1);
     assert_eq!(claimed.inputs.masked()["n"].to_string(), "12345678901234567890", "numbers are exact");
-    store.engine_chosen(&claimed.lease, EngineName::Cli, "opentofu 1", vec!["main.tf:1: x".into()]).await.unwrap();
-    assert_eq!(store.planned(&claimed.lease, plan()).await.unwrap(), Status::Applying(Phase::Running));
+    let chosen =
+        EngineChosen { engine: EngineName::Cli, version: "opentofu 1".into(), reasons: vec!["main.tf:1: x".into()] };
+    let planned = Planned { engines: vec![chosen], ..plan() };
+    assert_eq!(store.planned(&claimed.lease, planned).await.unwrap(), Status::Applying(Phase::Running));
     let ids = store.intend(&claimed.lease, &[b"a".to_vec(), b"b".to_vec()]).await.unwrap();
     store.settle(&claimed.lease, ids[0], b"made").await.unwrap();
     store.settle(&claimed.lease, ids[0], b"made").await.expect("a repeat does no harm");
@@ -107,6 +109,64 @@ pub async fn tenants_take_turns(place: Place) {
     assert_eq!(order, ["acme", "other", "acme", "other", "acme", "acme"]);
 }
 
+pub async fn several_runs_are_claimed_at_once(place: Place) {
+    let store = place.furnished().await;
+    for n in 0..5 {
+        put(&store, "acme", &format!("d{n}"), &[]).await;
+        put(&store, "other", &format!("d{n}"), &[]).await;
+    }
+    let first = store.claim_up_to(&worker("w"), 4).await.unwrap();
+    let owners: Vec<String> =
+        first.iter().map(|claim| format!("{}/{}", claim.lease.tenant, claim.deployment)).collect();
+    assert_eq!(owners, ["acme/d0", "other/d0", "acme/d1", "other/d1"]);
+    let rest = store.claim_up_to(&worker("w"), 100).await.unwrap();
+    assert_eq!(rest.len(), 6);
+    for claim in first.iter().chain(&rest) {
+        store.renew(&claim.lease).await.expect("each has its own lease");
+    }
+    nothing_due(&store).await;
+}
+
+/// Whoever was busy before is not behind somebody new, and somebody new is not behind a queue.
+pub async fn a_tenants_past_does_not_count(place: Place) {
+    let store = place.furnished().await;
+    for n in 0..20 {
+        put(&store, "acme", &format!("old{n}"), &[]).await;
+        carry_out(&store, "s").await;
+    }
+    for n in 0..3 {
+        put(&store, "other", &format!("new{n}"), &[]).await;
+    }
+    put(&store, "acme", "now", &[]).await;
+    let order: Vec<String> =
+        store.claim_up_to(&worker("w"), 10).await.unwrap().iter().map(|claim| claim.deployment.to_string()).collect();
+    assert_eq!(order, ["new0", "now", "new1", "new2"]);
+}
+
+/// Writers at the same moment share commits; one that is refused takes only itself back.
+pub async fn writers_at_once_keep_what_is_theirs(place: Place) {
+    let store = place.furnished().await;
+    let mut writers = tokio::task::JoinSet::new();
+    for n in 0..60 {
+        let store = store.clone();
+        writers.spawn(async move {
+            let mut wanted = write("acme", &format!("d{n}"), &[]);
+            if n % 3 == 0 {
+                wanted.if_generation = Some(7);
+            }
+            (n, store.put_deployment(wanted, None, &eve()).await)
+        });
+    }
+    while let Some(written) = writers.join_next().await {
+        let (n, result) = written.unwrap();
+        match n % 3 {
+            0 => assert_eq!(code(result), Code::GenerationMismatch),
+            _ => drop(result.expect("accepted")),
+        }
+    }
+    assert_eq!(store.deployments(&"acme".parse().unwrap()).await.unwrap().len(), 40);
+}
+
 pub async fn an_old_epoch_writes_nothing(place: Place) {
     let store = place.furnished().await;
     let run = put(&store, "acme", "site", &[]).await.run;
@@ -121,7 +181,6 @@ pub async fn an_old_epoch_writes_nothing(place: Place) {
     fenced(store.intend(&old, &[b"b".to_vec()]).await.unwrap_err());
     fenced(store.settle(&old, intent, b"x").await.unwrap_err());
     fenced(store.report(&old, &[EventBody::Note { text: "late".into() }]).await.unwrap_err());
-    fenced(store.engine_chosen(&old, EngineName::Cli, "x", vec![]).await.unwrap_err());
     fenced(store.planned(&old, plan()).await.unwrap_err());
     fenced(store.finish(&old, done("wrong")).await.unwrap_err());
     fenced(store.release(&old).await.unwrap_err());

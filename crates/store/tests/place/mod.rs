@@ -50,6 +50,14 @@ impl Place {
         self.try_open().await.expect("the store opens").store
     }
 
+    /// Leaves the tables behind, and nothing in them.
+    pub async fn prepare(&self) {
+        let store = self.open().await;
+        store.close().await;
+        let Location::Postgres(url) = &self.location else { return };
+        landform_testkit::postgres::run(url.expose(), "DELETE FROM tokens").await.expect("emptied");
+    }
+
     /// A store with the tenants `acme` and `other` and a template `net`.
     pub async fn furnished(&self) -> Store {
         let store = self.open().await;
@@ -115,6 +123,7 @@ pub async fn nothing_due(store: &Store) {
 
 pub fn plan() -> Planned {
     Planned {
+        engines: Vec::new(),
         summary: PlanSummary { creates: 1, ..Default::default() },
         effective: true,
         plan: b"the plan".to_vec(),
@@ -132,6 +141,7 @@ pub async fn begin_apply(store: &Store) -> Claim {
 pub fn done(state: &str) -> Finish {
     let output = serde_json::json!({"value": state, "type": "string", "sensitive": false});
     Finish {
+        engines: Vec::new(),
         outcome: Outcome::Succeeded,
         state: Some(state.as_bytes().to_vec()),
         outputs: Some(BTreeMap::from([("state".to_string(), output)])),
@@ -140,7 +150,8 @@ pub fn done(state: &str) -> Finish {
 }
 
 pub fn ended(outcome: Outcome, state: Option<&str>) -> Finish {
-    Finish { outcome, state: state.map(|state| state.as_bytes().to_vec()), outputs: None, adopted: Vec::new() }
+    let state = state.map(|state| state.as_bytes().to_vec());
+    Finish { engines: Vec::new(), outcome, state, outputs: None, adopted: Vec::new() }
 }
 
 pub async fn finish(store: &Store, lease: &Lease, finish: Finish) -> Status {

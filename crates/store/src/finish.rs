@@ -1,0 +1,196 @@
+//! A worker's side: how an attempt ends.
+
+use std::time::Duration;
+
+use landform_domain::recovery::Verdict;
+use landform_domain::run::{Command, Outcome, PlanSummary, Status};
+use landform_domain::{EngineName, EventBody};
+
+use crate::claim::Lease;
+use crate::db::{Tx, params};
+use crate::error::StoreError;
+use crate::journal::close_journal;
+use crate::keys::{self, Sealer};
+use crate::open::Store;
+use crate::transition::{Locked, Means, advance, fence_run};
+use crate::view::{Outputs, Run};
+
+/// Which engine carries a run out, and why.
+#[derive(Clone, Debug)]
+pub struct EngineChosen {
+    pub engine: EngineName,
+    pub version: String,
+    pub reasons: Vec<String>,
+}
+
+impl EngineChosen {
+    fn event(self) -> EventBody {
+        EventBody::Engine { engine: self.engine, version: self.version, reasons: self.reasons }
+    }
+}
+
+pub struct Planned {
+    /// In the order in which they were tried; the last one has made the plan.
+    pub engines: Vec<EngineChosen>,
+    pub summary: PlanSummary,
+    pub effective: bool,
+    /// Kept, sealed, if the plan must be approved.
+    pub plan: Vec<u8>,
+    /// The plan in the format of `tofu show -json`, for those who want to read it. Kept, sealed, if it is not too large.
+    pub json: Option<Vec<u8>>,
+    /// The outputs of the state as it is: kept if there is nothing to apply. After a crash the state may have been
+    /// recovered without them.
+    pub outputs: Option<Outputs>,
+}
+
+#[derive(Clone)]
+pub struct Finish {
+    /// Those that were tried since the claim, if the end came before a plan was made.
+    pub engines: Vec<EngineChosen>,
+    pub outcome: Outcome,
+    /// The whole state, if it may have changed.
+    pub state: Option<Vec<u8>>,
+    /// `None` leaves the outputs as they are.
+    pub outputs: Option<Outputs>,
+    /// Addresses that the state has now and that need not be adopted any more.
+    pub adopted: Vec<String>,
+}
+
+/// What recovery found.
+pub struct Resolution {
+    pub verdict: Verdict,
+    /// The recovered state, if it differs from the one before.
+    pub state: Option<Vec<u8>>,
+}
+
+/// A plan that nobody can read for its length is not kept for reading.
+const LARGEST_PLAN_JSON: usize = 8 << 20;
+
+impl Store {
+    /// The plan is made. The answer says what comes next: applying, or nothing more for this worker.
+    pub async fn planned(&self, lease: &Lease, planned: Planned) -> Result<Status, StoreError> {
+        let sealer = self.sealer(lease).await?;
+        let mut tx = self.db().begin().await?;
+        let (locked, run) = fence_run(&mut tx, lease).await?;
+        let waits = planned.effective && run.requires_approval;
+        let (expires_at, sealed_plan) = match waits {
+            true => {
+                let now = tx.exactly_one("SELECT {now} AS now", params![]).await?.int("now")?;
+                let sealed = sealer.seal(keys::Kind::Plan, &lease.run.to_string(), &planned.plan)?;
+                (now + millis(self.inner.approval), Some(sealed))
+            }
+            false => (0, None),
+        };
+        let command = Command::PlanMade { plan: planned.summary, effective: planned.effective, expires_at };
+        let means = Means { sealed_plan, ..chosen(planned.engines) };
+        if let Some(json) = planned.json.filter(|json| planned.effective && json.len() <= LARGEST_PLAN_JSON) {
+            let sealed = sealer.seal(keys::Kind::PlanJson, &lease.run.to_string(), &json)?;
+            let sql = "UPDATE runs SET plan_json = $2 WHERE id = $1";
+            tx.execute(sql, params![lease.run.to_string(), sealed]).await?;
+        }
+        if let Some(outputs) = planned.outputs.filter(|_| !planned.effective) {
+            keep_outputs(&mut tx, &sealer, &locked, &outputs).await?;
+        }
+        let run = advance(&mut tx, locked.id, &run, command, means).await?;
+        tx.commit().await?;
+        self.inner.bell.ring();
+        Ok(run.status)
+    }
+
+    /// The attempt's end: state, outputs, journal, status and event together.
+    pub async fn finish(&self, lease: &Lease, finish: Finish) -> Result<Status, StoreError> {
+        let sealer = self.sealer(lease).await?;
+        let mut tx = self.db().begin().await?;
+        let (locked, run) = fence_run(&mut tx, lease).await?;
+        if let Some(state) = finish.state {
+            insert_state(&mut tx, &sealer, &locked, &run, &state).await?;
+        }
+        if let Some(outputs) = finish.outputs {
+            keep_outputs(&mut tx, &sealer, &locked, &outputs).await?;
+        }
+        for address in finish.adopted {
+            tx.execute(
+                "DELETE FROM adoptions WHERE deployment = $1 AND address = $2",
+                params![locked.id.to_string(), address],
+            )
+            .await?;
+        }
+        close_journal(&mut tx, &locked, &[]).await?;
+        let run = advance(&mut tx, locked.id, &run, Command::Finish(finish.outcome), chosen(finish.engines)).await?;
+        tx.commit().await?;
+        self.inner.bell.ring();
+        Ok(run.status)
+    }
+
+    /// Gives the run back: a plan is made again by whoever comes next, an apply is recovered.
+    pub async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        let mut tx = self.db().begin().await?;
+        let (locked, run) = fence_run(&mut tx, lease).await?;
+        advance(&mut tx, locked.id, &run, Command::LeaseLost, Means::default()).await?;
+        tx.commit().await?;
+        self.inner.bell.ring();
+        Ok(())
+    }
+
+    /// What recovery found: the run goes on with a new plan, or stands in needs recovery.
+    pub async fn resolve(&self, lease: &Lease, resolution: Resolution) -> Result<Status, StoreError> {
+        let sealer = self.sealer(lease).await?;
+        let mut tx = self.db().begin().await?;
+        let (locked, run) = fence_run(&mut tx, lease).await?;
+        if let Some(state) = resolution.state {
+            insert_state(&mut tx, &sealer, &locked, &run, &state).await?;
+        }
+        let doubts = resolution.verdict.doubts;
+        let open: Vec<i64> = doubts.iter().map(|doubt| doubt.intent).collect();
+        close_journal(&mut tx, &locked, &open).await?;
+        let command = if doubts.is_empty() { Command::Recovered } else { Command::InDoubt { doubts } };
+        let run = advance(&mut tx, locked.id, &run, command, Means::default()).await?;
+        tx.commit().await?;
+        self.inner.bell.ring();
+        Ok(run.status)
+    }
+}
+
+fn chosen(engines: Vec<EngineChosen>) -> Means<'static> {
+    let engine = engines.last().map(|chosen| chosen.engine);
+    Means { engine, events: engines.into_iter().map(EngineChosen::event).collect(), ..Means::default() }
+}
+
+pub(crate) fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+async fn insert_state(
+    tx: &mut Tx,
+    sealer: &Sealer,
+    locked: &Locked,
+    run: &Run,
+    state: &[u8],
+) -> Result<(), StoreError> {
+    let version = locked.last_state_version + 1;
+    tx.execute(
+        "INSERT INTO states (deployment, version, generation, run, state, created_at)
+         VALUES ($1, $2, $3, $4, $5, {now})",
+        params![
+            locked.id.to_string(),
+            version,
+            run.generation,
+            run.id.to_string(),
+            sealer.seal(keys::Kind::State, &version.to_string(), state)?,
+        ],
+    )
+    .await?;
+    tx.execute(
+        "UPDATE deployments SET state_version = $2, last_state_version = $2, state_generation = $3, updated_at = {now}
+         WHERE id = $1",
+        params![locked.id.to_string(), version, run.generation],
+    )
+    .await?;
+    Ok(())
+}
+
+async fn keep_outputs(tx: &mut Tx, sealer: &Sealer, locked: &Locked, outputs: &Outputs) -> Result<(), StoreError> {
+    let sealed = sealer.seal(keys::Kind::Outputs, "", &serde_json::to_vec(outputs)?)?;
+    tx.execute("UPDATE deployments SET outputs = $2 WHERE id = $1", params![locked.id.to_string(), sealed]).await?;
+    Ok(())
+}
