@@ -128,7 +128,7 @@ pub(crate) async fn load_journal(
     Ok(entries)
 }
 
-/// The whole state has them now.
+/// The whole state has them now, so they go.
 pub(crate) async fn close_journal(tx: &mut Tx, locked: &Locked, except: &[i64]) -> Result<(), StoreError> {
     let rows = tx
         .all("SELECT id FROM intents WHERE deployment = $1 AND status <> 'closed'", params![locked.id.to_string()])
@@ -136,7 +136,7 @@ pub(crate) async fn close_journal(tx: &mut Tx, locked: &Locked, except: &[i64]) 
     for row in rows {
         let id = row.int("id")?;
         if !except.contains(&id) {
-            tx.execute("UPDATE intents SET status = 'closed' WHERE id = $1", params![id]).await?;
+            tx.execute("DELETE FROM intents WHERE id = $1", params![id]).await?;
         }
     }
     Ok(())

@@ -13,6 +13,7 @@ use crate::doorbell::{Bell, Doorbell, connect_to_postgres};
 use crate::error::StoreError;
 use crate::keys::Keys;
 use crate::reader::{AnyTemplate, TemplateReader};
+use crate::retention::Retention;
 
 /// Where a store is.
 #[derive(Clone, Debug)]
@@ -33,6 +34,7 @@ pub struct Options {
     pub approval: Duration,
     /// Reads templates at their push, and inputs before they are accepted.
     pub reader: Arc<dyn TemplateReader>,
+    pub retention: Retention,
 }
 
 impl Options {
@@ -43,6 +45,7 @@ impl Options {
             lease: Duration::from_secs(30),
             approval: Duration::from_secs(7 * 24 * 3600),
             reader: Arc::new(AnyTemplate),
+            retention: Retention::default(),
         }
     }
 }
@@ -68,6 +71,7 @@ pub(crate) struct Inner {
     pub(crate) chores: Inbox,
     pub(crate) lease: Duration,
     pub(crate) approval: Duration,
+    pub(crate) retention: Retention,
     pub(crate) reader: Arc<dyn TemplateReader>,
     listener: Option<tokio::task::JoinHandle<()>>,
     _lock: Option<FileLock>,
@@ -104,6 +108,7 @@ impl Store {
             bell,
             lease: options.lease,
             approval: options.approval,
+            retention: options.retention,
             reader: options.reader,
             listener,
             _lock: lock,

@@ -7,6 +7,7 @@ use crate::db::{Row, params};
 use crate::error::StoreError;
 use crate::keys::{Kind, Sealer};
 use crate::open::Store;
+use crate::transition::run_columns;
 use crate::view::{self, Deployment, Event, Outputs, Run, StateVersion};
 
 /// Newest first.
@@ -35,6 +36,22 @@ const DEPLOYMENT: &str =
         (SELECT MAX(r.id) FROM runs r WHERE r.deployment = d.id) AS last_run
      FROM deployments d JOIN generations g ON g.deployment = d.id AND g.generation = d.generation
      WHERE d.tenant = $1 AND ($2 = '' OR d.name = $2) ORDER BY d.name";
+
+/// Above every id: they begin with a hexadecimal digit.
+const AFTER_ALL: &str = "g";
+
+macro_rules! runs_where {
+    ($condition:literal) => {
+        concat!(
+            "SELECT ",
+            run_columns!(),
+            " FROM runs r WHERE ",
+            $condition,
+            " AND r.id < $4 AND ($6 = '' OR r.template = $6) AND ($7 = '' OR r.error_code = $7) AND r.created_at >= $8
+             ORDER BY r.id DESC LIMIT $5"
+        )
+    };
+}
 
 impl Store {
     pub async fn deployment(&self, tenant: &TenantName, name: &DeploymentName) -> Result<Deployment, StoreError> {
@@ -94,9 +111,7 @@ impl Store {
     }
 
     pub async fn run(&self, id: RunId) -> Result<Run, StoreError> {
-        let sql = "SELECT id, deployment, tenant, name, kind, generation, requires_approval, plan_only, cancel_requested, detail,
-                engine, author, author_name, attempts, created_at, started_at, ended_at
-             FROM runs WHERE id = $1";
+        let sql = concat!("SELECT ", run_columns!(), " FROM runs r WHERE r.id = $1");
         let row = self.db().read_one(sql, params![id.to_string()]).await?;
         Run::from_row(&row.ok_or_else(|| unknown_run(id))?)
     }
@@ -104,29 +119,24 @@ impl Store {
     pub async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>, StoreError> {
         let limit = if filter.limit == 0 { PAGE } else { filter.limit.min(PAGE) };
         let text = |value: Option<String>| value.unwrap_or_default();
-        let rows = self
-            .db()
-            .read_all(
-                "SELECT id, deployment, tenant, name, kind, generation, requires_approval, plan_only, cancel_requested, detail,
-                    engine, author, author_name, attempts, created_at, started_at, ended_at
-                 FROM runs
-                 WHERE ($1 = '' OR tenant = $1) AND ($2 = '' OR name = $2) AND ($3 = '' OR status = $3)
-                    AND ($4 = '' OR id < $4) AND ($6 = '' OR template = $6) AND ($7 = '' OR error_code = $7)
-                    AND created_at >= $8
-                 ORDER BY id DESC LIMIT $5",
-                params![
-                    text(filter.tenant.as_ref().map(ToString::to_string)),
-                    text(filter.deployment.as_ref().map(ToString::to_string)),
-                    text(filter.status.clone()),
-                    text(filter.before.map(|id| id.to_string())),
-                    i64::from(limit),
-                    text(filter.template.as_ref().map(ToString::to_string)),
-                    text(filter.code.clone()),
-                    filter.since.unwrap_or(0),
-                ],
-            )
-            .await?;
-        rows.iter().map(Run::from_row).collect()
+        // Each has the index that it needs; what is left is compared row by row.
+        let sql = match (&filter.tenant, &filter.deployment, &filter.status) {
+            (Some(_), Some(_), _) => runs_where!("r.tenant = $1 AND r.name = $2 AND ($3 = '' OR r.status = $3)"),
+            (Some(_), None, _) => runs_where!("r.tenant = $1 AND $2 = '' AND ($3 = '' OR r.status = $3)"),
+            (None, _, Some(_)) => runs_where!("$1 = '' AND ($2 = '' OR r.name = $2) AND r.status = $3"),
+            (None, _, None) => runs_where!("$1 = '' AND ($2 = '' OR r.name = $2) AND $3 = ''"),
+        };
+        let values = params![
+            text(filter.tenant.as_ref().map(ToString::to_string)),
+            text(filter.deployment.as_ref().map(ToString::to_string)),
+            text(filter.status.clone()),
+            filter.before.map_or(AFTER_ALL.to_owned(), |id| id.to_string()),
+            i64::from(limit),
+            text(filter.template.as_ref().map(ToString::to_string)),
+            text(filter.code.clone()),
+            filter.since.unwrap_or(0),
+        ];
+        self.db().read_all(sql, values).await?.iter().map(Run::from_row).collect()
     }
 
     /// The plan of a run in the format of `tofu show -json`, if one was kept. It holds secrets.

@@ -273,11 +273,8 @@ async fn perform(tx: &mut Tx, deployment: DeploymentId, run: &Run, action: Actio
     let id = deployment.to_string();
     match action {
         Action::Answered { doubt, answer } => {
-            tx.execute(
-                "UPDATE intents SET status = 'closed' WHERE id = $1 AND deployment = $2",
-                params![doubt.intent, id.clone()],
-            )
-            .await?;
+            tx.execute("DELETE FROM intents WHERE id = $1 AND deployment = $2", params![doubt.intent, id.clone()])
+                .await?;
             if let Answer::Adopt(object_id) = answer {
                 tx.execute(
                     "INSERT INTO adoptions (deployment, address, object_id) VALUES ($1, $2, $3)

@@ -16,18 +16,39 @@ impl Chore for ExpireApprovals {
     const ATTEMPTS: u16 = 1;
 }
 
+/// Removes what is older than it must be.
+#[derive(Clone, Serialize, Deserialize)]
+struct Prune {}
+
+impl Chore for Prune {
+    const KIND: &'static str = "prune";
+    const ATTEMPTS: u16 = 1;
+}
+
 const LOOK_FOR_OVERDUE_EVERY: Duration = Duration::from_secs(5);
+const PRUNE_EVERY: Duration = Duration::from_secs(600);
 
 impl Store {
     /// What the store wants done once in a while, whoever else adds chores to it.
     pub fn upkeep(&self) -> Chores {
-        let store = self.clone();
-        Chores::new().every(LOOK_FOR_OVERDUE_EVERY, ExpireApprovals {}, move |_| {
-            let store = store.clone();
-            async move {
-                store.expire_overdue().await?;
-                Ok(ChoreEnd::Done)
-            }
-        })
+        let (expiring, pruning) = (self.clone(), self.clone());
+        Chores::new()
+            .every(LOOK_FOR_OVERDUE_EVERY, ExpireApprovals {}, move |_| {
+                let store = expiring.clone();
+                async move {
+                    store.expire_overdue().await?;
+                    Ok(ChoreEnd::Done)
+                }
+            })
+            .every(PRUNE_EVERY, Prune {}, move |_| {
+                let store = pruning.clone();
+                async move {
+                    let removed = store.prune().await?;
+                    if removed > 0 {
+                        tracing::info!(removed, "old runs were removed");
+                    }
+                    Ok(ChoreEnd::Done)
+                }
+            })
     }
 }

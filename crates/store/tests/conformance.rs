@@ -74,6 +74,10 @@ suite! {
         a_dead_apply_is_recovered_from_its_journal,
         doubts_block_until_they_are_answered,
         adoptions_wait_until_they_are_done;
+    retention:
+        old_runs_go_and_the_newest_stays,
+        old_keys_go,
+        lists_find_what_they_are_asked_for;
 }
 
 #[tokio::test]

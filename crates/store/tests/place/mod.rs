@@ -8,7 +8,7 @@ use landform_domain::run::{Outcome, PlanSummary, Status};
 use landform_domain::template::Files;
 use landform_domain::{Actor, EngineChoice, Input, Inputs, RunId};
 use landform_store::{
-    Accepted, Claim, DeploymentWrite, Finish, Lease, Location, Opened, Options, Planned, Store, StoreError,
+    Accepted, Claim, DeploymentWrite, Finish, Lease, Location, Opened, Options, Planned, Retention, Store, StoreError,
     TenantSettings, WorkerId,
 };
 use serde_json::Value;
@@ -19,6 +19,7 @@ pub struct Place {
     master_key: MasterKey,
     pub lease: Duration,
     pub approval: Duration,
+    pub retention: Retention,
 }
 
 impl Place {
@@ -32,7 +33,8 @@ impl Place {
 
     fn at(location: Location) -> Place {
         let master_key = MasterKey::generate().expect("randomness");
-        Place { location, master_key, lease: Duration::from_secs(600), approval: Duration::from_secs(600) }
+        let ten_minutes = Duration::from_secs(600);
+        Place { location, master_key, lease: ten_minutes, approval: ten_minutes, retention: Retention::default() }
     }
 
     pub fn is_postgres(&self) -> bool {
@@ -43,6 +45,7 @@ impl Place {
         let mut options = Options::new(self.location.clone(), self.master_key.clone());
         options.lease = self.lease;
         options.approval = self.approval;
+        options.retention = self.retention;
         Store::open(options).await
     }
 
