@@ -20,6 +20,6 @@ pub use codec::CodecError;
 pub use convert::{ConvertError, Safety, Unified, is_possible, mismatch_message, unify};
 pub use number::{NotANumber, Number};
 pub use path::{Path, Step};
-pub use text::{normalize, safe_known_prefix};
+pub use text::{normalize, quote_as_go, safe_known_prefix};
 pub use ty::{NotAType, Type};
 pub use value::{Data, Mark, Marks, Refinement, Value};

@@ -58,10 +58,53 @@ impl Number {
         Ok(Number::rounded(&numerator, &denominator, TEXT_PRECISION))
     }
 
+    /// Reads an integer of any size. Above base 36 small letters come before capital ones, below it they are the same.
+    pub fn parse_integer(text: &str, base: u32) -> Option<Number> {
+        let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+        if digits.is_empty() || text.len() > MAX_EXPONENT as usize {
+            return None;
+        }
+        let mut integer = BigInt::zero();
+        for byte in digits.bytes() {
+            let digit = match byte {
+                b'0'..=b'9' => u32::from(byte - b'0'),
+                b'a'..=b'z' => u32::from(byte - b'a') + 10,
+                b'A'..=b'Z' if base <= 36 => u32::from(byte - b'A') + 10,
+                b'A'..=b'Z' => u32::from(byte - b'A') + 36,
+                _ => return None,
+            };
+            if digit >= base {
+                return None;
+            }
+            integer = integer * base + digit;
+        }
+        let precision = u32::try_from(integer.bits()).ok()?.max(64);
+        let integer = if text.starts_with('-') { -integer } else { integer };
+        let digits = BigDecimal::new(integer, 0).normalized();
+        Some(Number { digits, precision, negative_zero: false })
+    }
+
     /// The double itself; `None` for infinities and not-a-number, which Terraform's language cannot express.
     pub fn from_f64(float: f64) -> Option<Number> {
         if !float.is_finite() {
             return None;
+        }
+        let bits = float.to_bits();
+        let (fraction, power) = (bits & ((1 << 52) - 1), (bits >> 52) & 0x7ff);
+        // The shortest decimal of a number of 53 bits, without regard to the doubles next to it: where they are not at
+        // the same distance on both sides, it is not the one that Rust writes.
+        if (fraction == 0 || power == 0) && float != 0.0 && float.fract() != 0.0 || float.abs() >= 1e15 && fraction == 0
+        {
+            let (mantissa, exponent) = match power {
+                0 => (fraction, -1074),
+                _ => (fraction | (1 << 52), power as i64 - 1075),
+            };
+            let mantissa = BigInt::from(mantissa) * if float < 0.0 { -1 } else { 1 };
+            let scale = BigUint::one() << exponent.unsigned_abs();
+            return Some(match exponent >= 0 {
+                true => Number::rounded(&(mantissa * BigInt::from(scale)), &BigUint::one(), 53),
+                false => Number::rounded(&mantissa, &scale, 53),
+            });
         }
         // Rust writes the shortest decimal that reads back as the same double.
         let digits: BigDecimal = format!("{float}").parse().ok()?;
@@ -173,7 +216,7 @@ impl Number {
     }
 
     /// Whether it has a minus sign, also as a zero.
-    fn is_signed(&self) -> bool {
+    pub fn is_signed(&self) -> bool {
         self.negative_zero || self.is_negative()
     }
 
@@ -209,6 +252,44 @@ impl Number {
         let shortest = shortest_decimal(&mantissa, exponent, precision);
         let digits = if numerator.is_negative() { -shortest } else { shortest };
         Number { digits: digits.normalized(), precision, negative_zero: false }
+    }
+
+    /// An integer in another base, with small letters; `None` for a fraction.
+    pub fn to_radix(&self, base: u32) -> Option<String> {
+        if !self.is_integer() {
+            return None;
+        }
+        Some(fraction_of(&self.digits).0.to_str_radix(base))
+    }
+
+    /// With so many digits behind the point, rounded from the exact value.
+    pub fn to_fixed(&self, places: u32) -> String {
+        let rounded = self.exact().with_scale_round(i64::from(places), RoundingMode::HalfEven);
+        let sign = if self.is_signed() { "-" } else { "" };
+        format!("{sign}{}", rounded.abs().to_plain_string())
+    }
+
+    /// The significant digits, and the power of ten of the first: all that are needed, or so many, rounded from the exact
+    /// value. Zeros at the end are left out. The sign is not told.
+    pub fn to_significant(&self, count: Option<u32>) -> (String, i64) {
+        if self.is_zero() {
+            return ("0".to_owned(), 0);
+        }
+        let rounded = match count.and_then(|count| std::num::NonZeroU64::new(u64::from(count.max(1)))) {
+            Some(count) => self.exact().with_precision_round(count, RoundingMode::HalfEven),
+            None => self.digits.clone(),
+        };
+        let (integer, scale) = rounded.normalized().as_bigint_and_exponent();
+        let text = integer.magnitude().to_string();
+        let exponent = text.len() as i64 - 1 - scale;
+        (text, exponent)
+    }
+
+    fn exact(&self) -> BigDecimal {
+        let (numerator, denominator) = self.value();
+        // The denominator is a power of two.
+        let power = denominator.bits() - 1;
+        BigDecimal::new(numerator * BigInt::from(BigUint::from(5u32).pow(power as u32)), power as i64)
     }
 
     /// Go's `%.10g`, which decides the order of objects inside a set.

@@ -1,9 +1,8 @@
 //! What makes a set a set: which elements are one, and the order in which they are kept.
 
 use std::cmp::Ordering;
-use std::fmt::Write;
 
-use crate::{Data, Marks, Type, Value};
+use crate::{Data, Marks, Type, Value, quote_as_go};
 
 /// Unmarked, unique and ordered elements, and the marks that were on them.
 pub(crate) fn canonical(elements: Vec<Value>) -> (Vec<Value>, Marks) {
@@ -50,7 +49,7 @@ fn write_key(value: &Value, key: &mut String) {
         Data::Number(number) => key.push_str(&number.to_general_notation()),
         Data::Bool(true) => key.push('T'),
         Data::Bool(false) => key.push('F'),
-        Data::String(text) => write_quoted(text, key),
+        Data::String(text) => key.push_str(&quote_as_go(text)),
         Data::Sequence(elements) => {
             let (open, close) = if matches!(value.ty, Type::Tuple(_)) { ('<', '>') } else { ('[', ']') };
             key.push(open);
@@ -65,7 +64,7 @@ fn write_key(value: &Value, key: &mut String) {
             key.push(if is_map { '{' } else { '<' });
             for (name, element) in elements.iter() {
                 if is_map {
-                    write_quoted(name, key);
+                    key.push_str(&quote_as_go(name));
                     key.push(':');
                 }
                 write_key(element, key);
@@ -74,42 +73,6 @@ fn write_key(value: &Value, key: &mut String) {
             key.push(if is_map { '}' } else { '>' });
         }
     }
-}
-
-/// Go's `%q`.
-fn write_quoted(text: &str, out: &mut String) {
-    out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
-            control if (control as u32) < 0x20 || control == '\u{7f}' => {
-                let _ = write!(out, "\\x{:02x}", control as u32);
-            }
-            other if other.is_ascii() || is_printable(other) => out.push(other),
-            other if (other as u32) < 0x10000 => {
-                let _ = write!(out, "\\u{:04x}", other as u32);
-            }
-            other => {
-                let _ = write!(out, "\\U{:08x}", other as u32);
-            }
-        }
-    }
-    out.push('"');
-}
-
-/// Rust's own escaping knows which characters can be printed. It also escapes combining ones, unless they follow another.
-fn is_printable(character: char) -> bool {
-    let mut text = String::from("a");
-    text.push(character);
-    text.escape_debug().count() == 2
 }
 
 #[cfg(test)]
