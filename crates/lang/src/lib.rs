@@ -8,6 +8,7 @@
 
 mod body;
 mod budget;
+mod console;
 mod defaults;
 mod diagnostics;
 mod eval;
@@ -23,16 +24,18 @@ mod variables;
 
 pub use body::{AttributeSpec, BlockSpec, BodySpec, Nesting, decode_body};
 pub use budget::Budget;
+pub use console::{render_type, render_value};
 pub use defaults::Defaults;
 pub use diagnostics::{Cause, Diagnostic, Diagnostics, SourceRange};
 pub use eval::evaluate;
+pub use functions::{LEFT_TO_THE_CLI, function_names};
 pub use load::load;
 pub use module::{
     Check, IgnoreChanges, Ignored, Import, Lifecycle, Local, Module, ModuleCall, Moved, Output, ProviderConfig,
     Removed, Repetition, RequiredProvider, Resource, Trigger, Unsupported, Validation, Variable,
 };
 pub use reference::{PathKind, Reference, body_references, references};
-pub use scope::{NoReferences, Scope};
+pub use scope::{Impure, NoReferences, Scope, World};
 pub use source::{Body, Expr};
 pub use tree::Tree;
 pub use variables::{

@@ -156,6 +156,14 @@ pub fn body_references(body: &Body) -> Vec<Reference> {
     finder.into_references()
 }
 
+/// The first name of every reference in a template.
+pub(crate) fn template_roots(template: &Template) -> Vec<(String, Place)> {
+    let mut ignore = |_: Construct| {};
+    let mut finder = Finder::new(&mut ignore);
+    finder.visit_template_elements(template);
+    finder.roots
+}
+
 /// A reference as it was written, with where it stands; `Err` if it is none that can be resolved.
 pub(crate) type Found = (Result<Reference, Diagnostic>, SourceRange);
 
@@ -174,8 +182,6 @@ pub(crate) struct Construct {
 
 pub(crate) enum ConstructKind {
     Function(String),
-    Directive,
-    Strip,
     LegacyIndexAfterSplat,
     EmptyHeredoc,
     CarriageReturn,
@@ -187,16 +193,18 @@ type Place = Option<std::ops::Range<usize>>;
 struct Finder<'f> {
     bound: Vec<String>,
     found: Vec<(Result<Reference, Diagnostic>, Place)>,
+    roots: Vec<(String, Place)>,
     on_construct: &'f mut dyn FnMut(Construct),
 }
 
 impl<'f> Finder<'f> {
     fn new(on_construct: &'f mut dyn FnMut(Construct)) -> Finder<'f> {
-        Finder { bound: Vec::new(), found: Vec::new(), on_construct }
+        Finder { bound: Vec::new(), found: Vec::new(), roots: Vec::new(), on_construct }
     }
 
     fn note<'a>(&mut self, root: &str, operators: impl IntoIterator<Item = &'a TraversalOperator>, span: Place) {
         if !self.bound.iter().any(|name| name == root) {
+            self.roots.push((root.to_owned(), span.clone()));
             self.found.push((Reference::read(root, operators).map(|(reference, _)| reference), span));
         }
     }
@@ -213,19 +221,25 @@ impl<'f> Finder<'f> {
         for element in template {
             match element {
                 Element::Literal(_) => {}
-                Element::Interpolation(interpolation) => {
-                    if interpolation.strip != hcl_edit::template::Strip::None {
-                        self.note_construct(ConstructKind::Strip, interpolation.span());
+                Element::Interpolation(interpolation) => self.visit_expr(&interpolation.expr),
+                Element::Directive(directive) => match &**directive {
+                    Directive::If(directive) => {
+                        self.visit_expr(&directive.if_expr.cond_expr);
+                        self.visit_template_elements(&directive.if_expr.template);
+                        if let Some(otherwise) = &directive.else_expr {
+                            self.visit_template_elements(&otherwise.template);
+                        }
                     }
-                    self.visit_expr(&interpolation.expr);
-                }
-                Element::Directive(directive) => {
-                    self.note_construct(ConstructKind::Directive, directive.span());
-                    match &**directive {
-                        Directive::If(directive) => self.visit_expr(&directive.if_expr.cond_expr),
-                        Directive::For(directive) => self.visit_expr(&directive.for_expr.collection_expr),
+                    Directive::For(directive) => {
+                        let intro = &directive.for_expr;
+                        self.visit_expr(&intro.collection_expr);
+                        let depth = self.bound.len();
+                        self.bound.extend(intro.key_var.iter().map(|name| name.as_str().to_owned()));
+                        self.bound.push(intro.value_var.as_str().to_owned());
+                        self.visit_template_elements(&intro.template);
+                        self.bound.truncate(depth);
                     }
-                }
+                },
             }
         }
     }

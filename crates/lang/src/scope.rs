@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use landform_cty::Value;
 
 use crate::{Diagnostic, Reference};
@@ -14,6 +16,33 @@ pub trait Scope {
     fn resolve_element(&self, _reference: &Reference, _key: &Value) -> Option<Value> {
         None
     }
+
+    /// What functions may know of the world.
+    fn world(&self) -> World<'_> {
+        World::default()
+    }
+}
+
+/// What functions may know of the world around the configuration. What is not said here, a function cannot use: calling
+/// it then is outside of the subset.
+#[derive(Clone, Copy, Default)]
+pub struct World<'a> {
+    /// Where relative paths begin. Functions see nothing outside of this folder.
+    pub folder: Option<&'a Path>,
+    /// When the plan was made, in RFC 3339.
+    pub plan_time: Option<&'a str>,
+    pub impure: Impure,
+}
+
+/// What becomes of functions with another answer each time: `timestamp`, `uuid` and `bcrypt`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Impure {
+    /// In an apply and in a console.
+    Allowed,
+    /// In a plan: only the apply will tell.
+    Unknown,
+    #[default]
+    Unsupported,
 }
 
 /// A scope in which nothing can be referred to: for defaults of variables and the like.

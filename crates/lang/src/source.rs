@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hcl_edit::Span;
 use hcl_edit::expr::Expression;
 use hcl_edit::structure;
+use hcl_edit::template::Template;
 use hcl_edit::visit::{Visit, visit_expr};
 
 use crate::{Diagnostic, Diagnostics, SourceRange};
@@ -45,6 +46,14 @@ impl Source {
     pub fn parse_expr(mut self) -> Result<Expr, Diagnostics> {
         let node = self.parse(hcl_edit::parser::parse_expr, |finder, node| finder.visit_expr(node))?;
         Ok(Expr { node, source: Arc::new(self) })
+    }
+
+    /// Parses text that is a template from beginning to end.
+    pub fn parse_template(mut self) -> Result<TemplateSource, Diagnostics> {
+        let node = self.parse(hcl_edit::parser::parse_template, |finder, node| {
+            node.iter().for_each(|element| finder.visit_element(element));
+        })?;
+        Ok(TemplateSource { node, source: Arc::new(self) })
     }
 
     /// The parser takes away the indentation of `<<-` heredocs, but not in HCL's way: it may even take away letters.
@@ -92,8 +101,22 @@ impl Source {
         if limited.iter().any(|limit| error.message().contains(limit)) {
             return Diagnostic::unsupported(error.message()).at(range);
         }
+        // Nor does it read numbers beyond those of a double.
+        let line = self.text.lines().nth(at.line().saturating_sub(1)).unwrap_or_default();
+        if has_large_exponent(line) {
+            return Diagnostic::unsupported("a number with an exponent this large").at(range);
+        }
         Diagnostic::new("Invalid syntax", error.message()).at(range)
     }
+}
+
+fn has_large_exponent(line: &str) -> bool {
+    line.split(|character: char| !(character.is_ascii_alphanumeric() || "+-.".contains(character))).any(|word| {
+        let exponent = word.split_once(['e', 'E']).and_then(|(number, exponent)| {
+            number.ends_with(|last: char| last.is_ascii_digit()).then(|| exponent.parse::<i64>().ok())?
+        });
+        exponent.is_some_and(|exponent| exponent.abs() > 290)
+    })
 }
 
 /// Finds `<<-` heredocs, also inside of other heredocs.
@@ -133,6 +156,21 @@ impl Expr {
     /// The text of an expression that is nothing but a quoted string.
     pub fn as_literal(&self) -> Option<&str> {
         self.node.as_str()
+    }
+}
+
+/// Text with expressions in it, outside of any configuration.
+#[derive(Debug)]
+pub(crate) struct TemplateSource {
+    pub node: Template,
+    pub source: Arc<Source>,
+}
+
+impl TemplateSource {
+    /// The first name of everything it refers to, with its place.
+    pub fn roots(&self) -> Vec<(String, SourceRange)> {
+        let roots = crate::reference::template_roots(&self.node);
+        roots.into_iter().map(|(name, span)| (name, self.source.range(span))).collect()
     }
 }
 

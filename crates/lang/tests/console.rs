@@ -1,29 +1,38 @@
-//! The judge of expressions is the real thing: every line here is evaluated by `tofu console`, too, and must come out
-//! the same, with its type, or fail with the same words.
+//! The judge of expressions is the real thing: what OpenTofu made of every expression in `console/cases` is recorded in
+//! `console/recorded`, and ours must come out the same, with its type, or fail with the same words.
+//!
+//! To add cases, write them into a file of `console/cases` and record again:
+//! `UPDATE_RECORDINGS=1 cargo test -p landform-lang --test console`.
 
-mod render;
+mod recording;
 
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use landform_cty::{Type, Value};
-use landform_lang::{Budget, Diagnostic, Diagnostics, Expr, Module, Reference, Scope, evaluate, load, variable_value};
+use landform_lang::{
+    Budget, Cause, Diagnostic, Diagnostics, Expr, Impure, LEFT_TO_THE_CLI, Module, Reference, Scope, World, evaluate,
+    function_names, load, render_type, render_value, variable_value,
+};
 use landform_testkit::parts;
+use recording::Answer;
 
-const CONFIG: &str = include_str!("console/main.tf");
-const VALUES: &str = include_str!("console/values.txt");
-const MISTAKES: &str = include_str!("console/mistakes.txt");
+/// Expressions that are left to the CLI on purpose.
+const OUTSIDE: &str = "outside";
 
 /// The console knows no state, so every resource is unknown, and one with `count` even in its type.
-struct Console<'a>(&'a Module);
+struct Console<'a> {
+    module: &'a Module,
+    folder: &'a Path,
+}
 
 impl Scope for Console<'_> {
     fn resolve(&self, reference: &Reference) -> Result<Value, Diagnostic> {
         let one = |diagnostics: Diagnostics| diagnostics.0.into_iter().next().expect("never empty");
         match reference {
-            Reference::Variable(name) => variable_value(&self.0.variables[name], None).map_err(one),
-            Reference::Local(name) => evaluate(&self.0.locals[name].value, self, &mut Budget::default()).map_err(one),
+            Reference::Variable(name) => variable_value(&self.module.variables[name], None).map_err(one),
+            Reference::Local(name) => {
+                evaluate(&self.module.locals[name].value, self, &mut Budget::default()).map_err(one)
+            }
             Reference::Resource { name, .. } if name == "many" => Ok(Value::unknown(Type::Dynamic)),
             Reference::Resource { .. } => {
                 let dynamic = ["input", "output", "triggers_replace"].map(|name| (name, Type::Dynamic));
@@ -34,85 +43,148 @@ impl Scope for Console<'_> {
             other => Err(Diagnostic::new("Invalid reference", format!("{other} means nothing here."))),
         }
     }
+
+    fn world(&self) -> World<'_> {
+        World { folder: Some(self.folder), plan_time: None, impure: Impure::Allowed }
+    }
 }
 
-fn folder() -> (tempfile::TempDir, Module) {
+/// A folder with the configuration that expressions refer to.
+fn prepared() -> (tempfile::TempDir, Module) {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("main.tf"), CONFIG).unwrap();
+    copy(&recording::folder().join("folder"), folder.path());
     let module = load(folder.path()).unwrap();
     assert!(module.unsupported.is_empty(), "{:?}", module.unsupported);
     (folder, module)
 }
 
-/// Runs the console over lines; its output and what it complained about.
-fn console(folder: &Path, lines: &[&str]) -> (String, String) {
-    let mut child = Command::new(parts::tofu())
-        .args(["console", "-no-color"])
-        .current_dir(folder)
-        .env_clear()
-        .env("HOME", folder)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("tofu can be started");
-    let input = lines.join("\n") + "\n";
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
-}
-
-fn eval(module: &Module, line: &str) -> Result<Value, Diagnostics> {
-    evaluate(&Expr::parse("console", line)?, &Console(module), &mut Budget::default())
-}
-
-fn lines(text: &str) -> Vec<&str> {
-    text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')).collect()
-}
-
-#[test]
-fn values_are_those_of_the_console() {
-    let (folder, module) = folder();
-    let expressions = lines(VALUES);
-    // Between any two answers stands one that cannot be mistaken for anything else.
-    const MARK: &str = "\"~~~~\"";
-    let asked: Vec<&str> = expressions.iter().flat_map(|expression| [*expression, MARK]).collect();
-    let (output, complaints) = console(folder.path(), &asked);
-    let answers: Vec<&str> = output.split(&format!("{MARK}\n")).collect();
-    assert_eq!(answers.len(), expressions.len() + 1, "tofu gave up after {:?}: {complaints}", answers.last());
-    let mut different = Vec::new();
-    for (expression, answer) in expressions.iter().zip(&answers) {
-        let ours = match eval(&module, expression) {
-            Ok(value) => render::value(&value),
-            Err(diagnostics) => diagnostics.to_string(),
-        };
-        if ours != answer.trim_end_matches('\n') {
-            different.push(format!("{expression}\n  ours: {ours}\n  tofu: {answer}"));
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        match entry.path().is_dir() {
+            true => copy(&entry.path(), &target),
+            false => drop(std::fs::copy(entry.path(), target).unwrap()),
         }
     }
-    assert!(different.is_empty(), "{} of {} differ:\n{}", different.len(), expressions.len(), different.join("\n"));
+}
+
+/// Functions whose complaints are those of a parser, in its own words: there the summary must be the same, and the
+/// function that is named.
+const OTHER_WORDS: [&str; 9] = [
+    "jsondecode",
+    "yamldecode",
+    "formatdate",
+    "timeadd",
+    "timecmp",
+    "base64gunzip",
+    "templatefile",
+    "templatestring",
+    "textdecodebase64",
+];
+
+/// Whether two answers are the same as far as they can be.
+fn same(expression: &str, ours: &Answer, theirs: &Answer) -> bool {
+    let (Answer::Mistake { summary: our_summary, detail: our_detail }, Answer::Mistake { summary, detail }) =
+        (ours, theirs)
+    else {
+        return ours == theirs;
+    };
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let other_words = OTHER_WORDS.iter().any(|name| expression.starts_with(&format!("{name}(")));
+    summary == our_summary && (other_words || words(detail) == words(our_detail))
+}
+
+/// `None`: outside of the subset.
+fn ours(console: &Console<'_>, expression: &str) -> Option<Answer> {
+    let result = Expr::parse("console", expression).and_then(|expr| evaluate(&expr, console, &mut Budget::default()));
+    match result {
+        Ok(value) => Some(Answer::Value { value: render_value(&value), ty: render_type(&value.ty) }),
+        Err(diagnostics) => {
+            let first = diagnostics.0.into_iter().next().expect("never empty");
+            (first.cause != Cause::Unsupported)
+                .then_some(Answer::Mistake { summary: first.summary, detail: first.detail })
+        }
+    }
 }
 
 #[test]
-fn mistakes_are_called_what_the_console_calls_them() {
-    let (folder, module) = folder();
-    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+fn every_expression_comes_out_as_recorded() {
+    let version = parts::tofu_version();
+    let (folder, module) = prepared();
+    let console = Console { module: &module, folder: folder.path() };
     let mut different = Vec::new();
-    for expression in lines(MISTAKES) {
-        let (output, complaint) = console(folder.path(), &[expression]);
-        let complaint = words(&complaint);
-        let ours = match eval(&module, expression) {
-            Ok(value) => format!("no error but {}", render::value(&value)),
-            Err(diagnostics) => {
-                let diagnostic = &diagnostics.0[0];
-                let summary = format!("Error: {}", diagnostic.summary);
-                if complaint.starts_with(&summary) && complaint.contains(&words(&diagnostic.detail)) {
-                    continue;
+    let mut count = 0;
+    for (topic, expressions) in recording::cases() {
+        if std::env::var_os("UPDATE_RECORDINGS").is_some() {
+            recording::write(&version, &topic, &expressions, &recording::ask(folder.path(), &expressions));
+        }
+        let recorded = recording::read(&version, &topic);
+        for expression in expressions {
+            count += 1;
+            let Some(theirs) = recorded.get(&expression) else {
+                different.push(format!("{topic}: not recorded: {expression}\n"));
+                continue;
+            };
+            match (ours(&console, &expression), topic == OUTSIDE) {
+                (None, true) => {}
+                (None, false) => different.push(format!("{topic}: {expression}\nours: unsupported\ntofu: {theirs}")),
+                (Some(ours), true) => different.push(format!("{topic}: {expression} is inside now: {ours}")),
+                (Some(ours), false) if !same(&expression, &ours, theirs) => {
+                    different.push(format!("{topic}: {expression}\nours: {ours}tofu: {theirs}"));
                 }
-                diagnostics.to_string()
+                (Some(_), false) => {}
             }
-        };
-        different.push(format!("{expression}\n  ours: {ours}\n  tofu: {complaint}{output}"));
+        }
     }
-    assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
+    assert!(different.is_empty(), "{} of {count} differ:\n{}", different.len(), different.join("\n"));
+    assert!(count > 1000, "only {count} cases");
+}
+
+/// Recordings could be wrong, or of another version: a sample is asked again.
+#[test]
+fn a_sample_of_the_recordings_is_what_the_real_binary_says() {
+    let version = parts::tofu_version();
+    let (folder, _) = prepared();
+    let mut expected = recording::Recording::new();
+    for topic in recording::cases().keys() {
+        expected.extend(recording::read(&version, topic).into_iter().step_by(12));
+    }
+    let expressions: Vec<String> = expected.keys().cloned().collect();
+    let answers = recording::ask(folder.path(), &expressions);
+    for (expression, answer) in &expected {
+        assert!(same(expression, &answers[expression], answer), "{expression}\n{}", answers[expression]);
+    }
+}
+
+/// Every function that the real binary has is done here or is on the list of those that are not, with a reason.
+#[test]
+fn every_function_is_done_or_left_to_the_cli() {
+    let output = std::process::Command::new(parts::tofu())
+        .args(["metadata", "functions", "-json"])
+        .env_clear()
+        .env("HOME", std::env::temp_dir())
+        .output()
+        .expect("tofu can be started");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let theirs = json["function_signatures"].as_object().expect("functions").keys();
+    let theirs: Vec<&str> = theirs.map(String::as_str).filter(|name| !name.contains("::")).collect();
+    let mut ours: Vec<&str> = function_names();
+    ours.extend(LEFT_TO_THE_CLI.iter().map(|(name, _)| *name));
+    ours.sort_unstable();
+    assert_eq!(ours, theirs);
+}
+
+/// The page about the language lists the functions, and the list is right.
+#[test]
+fn the_page_names_every_function() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/language.md");
+    let page = std::fs::read_to_string(page).expect("the page is there");
+    for name in function_names() {
+        assert!(page.contains(&format!("`{name}`")), "docs/language.md does not name {name}");
+    }
+    for (name, reason) in LEFT_TO_THE_CLI {
+        assert!(page.contains(&format!("`{name}`: {reason}")), "docs/language.md does not say why {name} is left out");
+    }
 }

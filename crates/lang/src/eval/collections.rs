@@ -52,16 +52,17 @@ impl Evaluator<'_> {
         self.pay(Value::object(attributes).with_marks(&marks))
     }
 
-    pub(super) fn eval_for(&mut self, for_expr: &ForExpr) -> Result<Value, Diagnostics> {
-        let intro = &for_expr.intro;
-        let collection = self.eval(&intro.collection_expr)?;
-        let range = self.range(&intro.collection_expr);
+    /// What a `for` goes through, each item with its key, and the marks of the whole; `None` as long as it is unknown.
+    pub(super) fn items(&mut self, collection_expr: &Expression) -> Result<(Option<Items>, Marks), Diagnostics> {
+        let collection = self.eval(collection_expr)?;
+        let range = self.range(collection_expr);
         if collection.is_null() {
             let detail = "A null value cannot be used as the collection in a 'for' expression.";
             return Err(Diagnostic::new("Iteration over null value", detail).at(range).into());
         }
+        // Nothing is known about it, not even whether it is marked.
         if collection.ty == Type::Dynamic {
-            return Ok(Value::unknown(Type::Dynamic));
+            return Ok((None, Marks::new()));
         }
         if collection.ty.is_primitive() {
             let detail = format!(
@@ -70,12 +71,9 @@ impl Evaluator<'_> {
             );
             return Err(Diagnostic::new("Iteration over non-iterable value", detail).at(range).into());
         }
-        let (collection, mut marks) = collection.unmark();
+        let (collection, marks) = collection.unmark();
         let items = match &collection.data {
-            Data::Unknown(_) => {
-                marks.extend(self.condition_marks(for_expr)?);
-                return Ok(Value::unknown(Type::Dynamic).with_marks(&marks));
-            }
+            Data::Unknown(_) => return Ok((None, marks)),
             // A set's elements are their own keys.
             Data::Sequence(elements) if matches!(collection.ty, Type::Set(_)) => {
                 elements.iter().map(|element| (element.clone(), element.clone())).collect::<Vec<_>>()
@@ -87,6 +85,17 @@ impl Evaluator<'_> {
                 elements.iter().map(|(key, element)| (Value::string(key), element.clone())).collect()
             }
             _ => unreachable!("a known collection has elements"),
+        };
+        self.budget.spend_steps(items.len() as u64)?;
+        Ok((Some(items), marks))
+    }
+
+    pub(super) fn eval_for(&mut self, for_expr: &ForExpr) -> Result<Value, Diagnostics> {
+        let intro = &for_expr.intro;
+        let (items, mut marks) = self.items(&intro.collection_expr)?;
+        let Some(items) = items else {
+            marks.extend(self.condition_marks(for_expr)?);
+            return Ok(Value::unknown(Type::Dynamic).with_marks(&marks));
         };
         self.condition_marks(for_expr)?;
         let mut results = Results::default();
@@ -197,6 +206,9 @@ impl Evaluator<'_> {
         Ok(result.marks)
     }
 }
+
+/// Keys and values.
+pub(super) type Items = Vec<(Value, Value)>;
 
 /// What the rounds of a `for` have yielded so far.
 struct Results {

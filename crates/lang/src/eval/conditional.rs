@@ -2,14 +2,32 @@ use hcl_edit::expr::{Conditional, Expression};
 use landform_cty::{Data, Number, Refinement, Safety, Type, Unified, Value, unify};
 
 use super::Evaluator;
-use crate::{Cause, Diagnostic, Diagnostics};
+use super::template::Node;
+use crate::{Cause, Diagnostic, Diagnostics, SourceRange};
+
+/// One of the two results of a condition.
+#[derive(Clone, Copy)]
+pub(super) enum Branch<'a> {
+    Expression(&'a Expression),
+    Template(&'a [Node<'a>]),
+}
 
 impl Evaluator<'_> {
+    pub(super) fn eval_conditional(&mut self, conditional: &Conditional) -> Result<Value, Diagnostics> {
+        let (true_expr, false_expr) = (&conditional.true_expr, &conditional.false_expr);
+        self.choose(&conditional.cond_expr, Branch::Expression(true_expr), Branch::Expression(false_expr))
+    }
+
     /// Both results are evaluated, since the type of the whole depends on both; what is wrong with the one that is not
     /// chosen does not matter.
-    pub(super) fn eval_conditional(&mut self, conditional: &Conditional) -> Result<Value, Diagnostics> {
-        let (true_value, true_failure) = self.eval_branch(&conditional.true_expr)?;
-        let (false_value, false_failure) = self.eval_branch(&conditional.false_expr)?;
+    pub(super) fn choose(
+        &mut self,
+        cond_expr: &Expression,
+        true_branch: Branch<'_>,
+        false_branch: Branch<'_>,
+    ) -> Result<Value, Diagnostics> {
+        let (true_value, true_failure) = self.eval_branch(true_branch)?;
+        let (false_value, false_failure) = self.eval_branch(false_branch)?;
         let untyped_null = |value: &Value| value.is_null() && value.ty == Type::Dynamic && value.marks.is_empty();
         let unified = if untyped_null(&true_value) {
             Some(Unified::Common(false_value.ty.clone()))
@@ -26,11 +44,11 @@ impl Evaluator<'_> {
                 describe_mismatch(&true_value.ty, &false_value.ty)
             );
             return Err(Diagnostic::new("Inconsistent conditional result types", detail)
-                .at(self.range(&conditional.true_expr))
+                .at(self.branch_range(true_branch))
                 .into());
         };
-        let condition = self.eval(&conditional.cond_expr)?;
-        let range = self.range(&conditional.cond_expr);
+        let condition = self.eval(cond_expr)?;
+        let range = self.range(cond_expr);
         if condition.is_null() {
             let detail = "The condition value is null. Conditions must either be true or false.";
             return Err(Diagnostic::new("Null condition", detail).at(range).into());
@@ -47,32 +65,43 @@ impl Evaluator<'_> {
             Diagnostic::new("Incorrect condition type", "The condition expression must be of type bool.").at(range)
         })?;
         let (chosen, failure, name, place) = if condition.as_bool() == Some(true) {
-            (true_value, true_failure, "true", &conditional.true_expr)
+            (true_value, true_failure, "true", true_branch)
         } else {
-            (false_value, false_failure, "false", &conditional.false_expr)
+            (false_value, false_failure, "false", false_branch)
         };
         if let Some(failure) = failure {
             return Err(failure);
         }
         let converted = chosen.convert_unified(&unified).map_err(|error| {
             let detail = format!("The {name} result value has the wrong type: {error}.");
-            Diagnostic::new("Inconsistent conditional result types", detail).at(self.range(place))
+            Diagnostic::new("Inconsistent conditional result types", detail).at(self.branch_range(place))
         })?;
         Ok(converted.with_marks(&marks))
     }
 
     /// A branch that fails still has a type, as far as HCL can tell one.
-    pub(super) fn eval_branch(&mut self, expr: &Expression) -> Result<(Value, Option<Diagnostics>), Diagnostics> {
-        match self.eval(expr) {
+    pub(super) fn eval_branch(&mut self, branch: Branch<'_>) -> Result<(Value, Option<Diagnostics>), Diagnostics> {
+        let (result, ty) = match branch {
+            Branch::Expression(expr) => (self.eval(expr), type_of_failed(expr)),
+            Branch::Template(nodes) => (self.eval_nodes(nodes), Some(Type::String)),
+        };
+        match result {
             Ok(value) => Ok((value, None)),
             Err(failure) if failure.0.iter().any(|diagnostic| diagnostic.cause != Cause::Invalid) => Err(failure),
-            Err(failure) => match type_of_failed(expr) {
+            Err(failure) => match ty {
                 Some(ty) => Ok((Value::unknown(ty), Some(failure))),
                 None => {
                     let construct = "an expression that fails where it may not be needed";
-                    Err(Diagnostic::unsupported(construct).at(self.range(expr)).into())
+                    Err(Diagnostic::unsupported(construct).at(self.branch_range(branch)).into())
                 }
             },
+        }
+    }
+
+    fn branch_range(&self, branch: Branch<'_>) -> SourceRange {
+        match branch {
+            Branch::Expression(expr) => self.range(expr),
+            Branch::Template(_) => self.source.range(None),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The evaluator: HCL's semantics, with unknown values and marks.
 
+mod call;
 mod collections;
 mod conditional;
 mod operators;
@@ -10,12 +11,26 @@ use hcl_edit::Span;
 use hcl_edit::expr::Expression;
 use landform_cty::{Number, Type, Value};
 
-use crate::source::Source;
-use crate::{Budget, Diagnostic, Diagnostics, Expr, Reference, Scope, SourceRange, functions};
+use crate::source::{Source, TemplateSource};
+use crate::{Budget, Diagnostic, Diagnostics, Expr, Reference, Scope, SourceRange};
 
 /// The value of an expression. It may be unknown, and it carries the marks of everything it was made from.
 pub fn evaluate(expr: &Expr, scope: &dyn Scope, budget: &mut Budget) -> Result<Value, Diagnostics> {
     Evaluator { scope, budget, source: &expr.source, bound: Vec::new() }.eval(&expr.node)
+}
+
+/// The text that a template makes, with the names that are bound in it.
+pub(crate) fn evaluate_template(
+    template: &TemplateSource,
+    bound: Vec<(String, Value)>,
+    scope: &dyn Scope,
+    budget: &mut Budget,
+) -> Result<Value, Diagnostics> {
+    budget.enter()?;
+    let mut evaluator = Evaluator { scope, budget, source: &template.source, bound };
+    let result = evaluator.eval_template(&template.node);
+    evaluator.budget.leave();
+    result
 }
 
 struct Evaluator<'a> {
@@ -68,53 +83,6 @@ impl Evaluator<'_> {
             Expression::BinaryOp(operation) => self.eval_binary(operation),
             Expression::ForExpr(for_expr) => self.eval_for(for_expr),
         }
-    }
-
-    fn eval_call(&mut self, call: &hcl_edit::expr::FuncCall) -> Result<Value, Diagnostics> {
-        let name = call.name.name.as_str();
-        let function = if call.name.is_namespaced() { None } else { functions::find(name) };
-        let Some(function) = function else {
-            return Err(Diagnostic::unsupported(format!("function {name}")).at(self.range(&call.name.name)).into());
-        };
-        let mut arguments = Vec::new();
-        let mut ranges = Vec::new();
-        let last = call.args.len().saturating_sub(1);
-        for (index, argument) in call.args.iter().enumerate() {
-            let value = self.eval(argument)?;
-            let range = self.range(argument);
-            if !(call.args.expand_final() && index == last) {
-                arguments.push(value);
-                ranges.push(range);
-                continue;
-            }
-            let invalid = |detail: &str| Diagnostic::new("Invalid expanding argument value", detail).at(range.clone());
-            if value.is_null() {
-                return Err(invalid("The expanding argument (indicated by ...) must not be null.").into());
-            }
-            if !value.is_known() || value.ty == Type::Dynamic {
-                // How many arguments there are is not known, so neither is anything about the result.
-                return Ok(Value::unknown(Type::Dynamic).with_marks(&value.marks));
-            }
-            let (value, marks) = value.unmark();
-            let Some(elements) = value.as_sequence() else {
-                return Err(invalid(
-                    "The expanding argument (indicated by ...) must be of a tuple, list, or set type.",
-                )
-                .into());
-            };
-            for element in elements {
-                arguments.push(element.clone().with_marks(&marks));
-                ranges.push(range.clone());
-            }
-        }
-        let result = functions::call(name, function, arguments, self.budget).map_err(|failure| {
-            let diagnostic = failure.diagnostic;
-            match failure.argument.and_then(|index| ranges.get(index)) {
-                Some(range) => diagnostic.at(range.clone()),
-                None => diagnostic,
-            }
-        })?;
-        self.pay(result)
     }
 
     fn resolve(&mut self, reference: &Reference) -> Result<Value, Diagnostics> {

@@ -2,6 +2,7 @@ use hcl_edit::expr::{BinaryOp, BinaryOperator, Expression, UnaryOp, UnaryOperato
 use landform_cty::{Number, Type, Value};
 
 use super::Evaluator;
+use super::conditional::Branch;
 use crate::{Diagnostic, Diagnostics};
 
 impl Evaluator<'_> {
@@ -116,7 +117,7 @@ impl Evaluator<'_> {
     }
 
     fn logic_operand(&mut self, expr: &Expression, side: &str) -> Result<(Value, Option<Diagnostics>), Diagnostics> {
-        let (value, failure) = self.eval_branch(expr)?;
+        let (value, failure) = self.eval_branch(Branch::Expression(expr))?;
         Ok((self.convert_operand(&value, expr, &Type::Bool, side)?, failure))
     }
 }

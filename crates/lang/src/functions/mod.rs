@@ -1,46 +1,88 @@
 //! The functions of the language: those that are certain to do exactly what OpenTofu's do. The others are reported
 //! when a configuration is loaded.
 
+mod call;
+mod cidr;
 mod collections;
 mod conversion;
+mod crypto;
+mod csv;
+mod dates;
 mod encoding;
+mod files;
 mod format;
+mod glob;
+mod json;
+mod lists;
+mod mappings;
 mod numbers;
+mod regex;
+mod sets;
 mod strings;
+mod templates;
+mod yaml;
+mod yaml_emitter;
 
-use landform_cty::{Marks, Type, Value};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-use crate::{Budget, Diagnostic};
+use landform_cty::{Type, Value};
+
+use call::Call;
+pub(crate) use call::{Failure, call, check_count};
 
 pub(crate) struct Function {
+    pub name: &'static str,
     parameters: &'static [Parameter],
     /// The parameter that any number of further arguments go to.
     rest: Option<Parameter>,
-    body: Body,
+    /// The type of the result, which is also all there is to say while an argument is unknown.
+    returns: fn(&[Value]) -> Result<Type, Problem>,
+    /// Gets known arguments without marks and nulls, unless the parameter says otherwise.
+    run: fn(&mut Call<'_>) -> Result<Value, Problem>,
+    /// Whether the result may be null.
+    may_be_null: bool,
+    /// Whether it looks only at the outside of its arguments, however large they are.
+    shallow: bool,
 }
 
+#[derive(Clone, Copy)]
 struct Parameter {
     name: &'static str,
     kind: Kind,
-    nullable: bool,
+    takes_null: bool,
+    takes_unknown: bool,
+    /// Also a value whose type is not known yet.
+    takes_untyped: bool,
+    /// The function sees to marks itself.
+    takes_marked: bool,
 }
 
 #[derive(Clone, Copy)]
 enum Kind {
+    Any,
     String,
     Number,
-    StringList,
-    /// Any type, but nothing can be said before the type is known.
-    Any,
-    /// Any type, even one that is not known yet.
-    Dynamic,
+    List,
+    Strings,
+    Bools,
+    Set,
+    MapOfStrings,
 }
 
-enum Body {
-    /// Gets known arguments without marks; an unknown argument makes an unknown result that is not null.
-    Plain { returns: fn() -> Type, run: fn(&[Value]) -> Result<Value, Problem> },
-    /// Sees to unknown values and marks itself.
-    Careful(fn(&[Value]) -> Result<Value, Problem>),
+impl Kind {
+    fn ty(self) -> Type {
+        match self {
+            Kind::Any => Type::Dynamic,
+            Kind::String => Type::String,
+            Kind::Number => Type::Number,
+            Kind::List => Type::list(Type::Dynamic),
+            Kind::Strings => Type::list(Type::String),
+            Kind::Bools => Type::list(Type::Bool),
+            Kind::Set => Type::set(Type::Dynamic),
+            Kind::MapOfStrings => Type::map(Type::list(Type::String)),
+        }
+    }
 }
 
 /// What a function has to complain about.
@@ -48,105 +90,136 @@ enum Problem {
     Call(String),
     Argument(usize, String),
     Unsupported(String),
+    /// Something else went wrong on the way, such as the budget.
+    Other(crate::Diagnostic),
 }
+
+impl From<crate::Diagnostic> for Problem {
+    fn from(diagnostic: crate::Diagnostic) -> Problem {
+        Problem::Other(diagnostic)
+    }
+}
+
+type Outcome = Result<Value, Problem>;
 
 impl Parameter {
     const fn new(name: &'static str, kind: Kind) -> Parameter {
-        Parameter { name, kind, nullable: false }
+        let (takes_null, takes_unknown, takes_untyped, takes_marked) = (false, false, false, false);
+        Parameter { name, kind, takes_null, takes_unknown, takes_untyped, takes_marked }
     }
 
-    const fn nullable(name: &'static str, kind: Kind) -> Parameter {
-        Parameter { name, kind, nullable: true }
+    const fn or_null(self) -> Parameter {
+        Parameter { takes_null: true, ..self }
+    }
+
+    const fn or_unknown(self) -> Parameter {
+        Parameter { takes_unknown: true, ..self }
+    }
+
+    const fn or_untyped(self) -> Parameter {
+        Parameter { takes_untyped: true, ..self }
+    }
+
+    const fn or_marked(self) -> Parameter {
+        Parameter { takes_marked: true, ..self }
     }
 }
 
-/// A function that was called in a wrong way, and which argument was wrong.
-pub(crate) struct Failure {
-    pub diagnostic: Diagnostic,
-    pub argument: Option<usize>,
+impl Function {
+    const fn new(
+        name: &'static str,
+        parameters: &'static [Parameter],
+        returns: fn(&[Value]) -> Result<Type, Problem>,
+        run: fn(&mut Call<'_>) -> Outcome,
+    ) -> Function {
+        Function { name, parameters, rest: None, returns, run, may_be_null: false, shallow: false }
+    }
+
+    const fn and(self, rest: Parameter) -> Function {
+        Function { rest: Some(rest), ..self }
+    }
+
+    const fn may_be_null(self) -> Function {
+        Function { may_be_null: true, ..self }
+    }
+
+    const fn shallow(self) -> Function {
+        Function { shallow: true, ..self }
+    }
 }
+
+fn a_string(_: &[Value]) -> Result<Type, Problem> {
+    Ok(Type::String)
+}
+
+fn a_number(_: &[Value]) -> Result<Type, Problem> {
+    Ok(Type::Number)
+}
+
+fn a_bool(_: &[Value]) -> Result<Type, Problem> {
+    Ok(Type::Bool)
+}
+
+fn strings_list(_: &[Value]) -> Result<Type, Problem> {
+    Ok(Type::list(Type::String))
+}
+
+/// Functions that are not done here, and why. They are the CLI engine's.
+pub const LEFT_TO_THE_CLI: &[(&str, &str)] = &[
+    ("base64gzip", "its bytes are those of Go's compressor"),
+    ("rsadecrypt", "it needs an implementation of RSA that is safe against timing; none is used here"),
+];
+
+/// Evaluated by the evaluator itself, because they look at expressions and not at values.
+pub(crate) const SPECIAL: [&str; 2] = ["can", "try"];
+
+static FUNCTIONS: LazyLock<BTreeMap<&'static str, &'static Function>> = LazyLock::new(|| {
+    let groups = [
+        cidr::FUNCTIONS,
+        collections::FUNCTIONS,
+        conversion::FUNCTIONS,
+        csv::FUNCTIONS,
+        dates::FUNCTIONS,
+        encoding::FUNCTIONS,
+        files::FUNCTIONS,
+        format::FUNCTIONS,
+        json::FUNCTIONS,
+        lists::FUNCTIONS,
+        mappings::FUNCTIONS,
+        numbers::FUNCTIONS,
+        regex::FUNCTIONS,
+        sets::FUNCTIONS,
+        strings::FUNCTIONS,
+        templates::FUNCTIONS,
+        yaml::FUNCTIONS,
+    ];
+    groups.into_iter().flatten().chain(crypto::functions()).map(|function| (function.name, function)).collect()
+});
 
 pub(crate) fn find(name: &str) -> Option<&'static Function> {
-    strings::find(name)
-        .or_else(|| numbers::find(name))
-        .or_else(|| collections::find(name))
-        .or_else(|| conversion::find(name))
-        .or_else(|| encoding::find(name))
-        .or_else(|| format::find(name))
+    FUNCTIONS.get(name).copied()
 }
 
-pub(crate) fn call(
-    name: &str,
-    function: &Function,
-    arguments: Vec<Value>,
-    budget: &mut Budget,
-) -> Result<Value, Failure> {
-    let fail = |argument: Option<usize>, diagnostic: Diagnostic| Failure { diagnostic, argument };
-    let expected = function.parameters.len();
-    if arguments.len() < expected {
-        let missing = function.parameters[arguments.len()].name;
-        let at_least = if function.rest.is_some() { "at least " } else { "" };
-        let detail =
-            format!("Function {name:?} expects {at_least}{expected} argument(s). Missing value for {missing:?}.");
-        return Err(fail(None, Diagnostic::new("Not enough function arguments", detail)));
-    }
-    if function.rest.is_none() && arguments.len() > expected {
-        let detail = format!("Function {name:?} expects only {expected} argument(s).");
-        return Err(fail(Some(expected), Diagnostic::new("Too many function arguments", detail)));
-    }
-    let parameter = |index: usize| {
-        function.parameters.get(index).or(function.rest.as_ref()).expect("the number of arguments was checked")
-    };
-    let invalid = |index: usize, message: &str| {
-        let detail = format!("Invalid value for {:?} parameter: {message}.", parameter(index).name);
-        fail(Some(index), Diagnostic::new("Invalid function argument", detail))
-    };
-    let mut converted = Vec::with_capacity(arguments.len());
-    for (index, argument) in arguments.iter().enumerate() {
-        budget.spend_value(argument).map_err(|limit| fail(None, limit))?;
-        let wanted = match parameter(index).kind {
-            Kind::String => Type::String,
-            Kind::Number => Type::Number,
-            Kind::StringList => Type::list(Type::String),
-            Kind::Any | Kind::Dynamic => Type::Dynamic,
-        };
-        converted.push(argument.convert(&wanted).map_err(|error| invalid(index, &error.message))?);
-    }
-    for (index, argument) in converted.iter().enumerate() {
-        if argument.is_null() && !parameter(index).nullable {
-            return Err(invalid(index, "argument must not be null"));
-        }
-    }
-    let undecided = converted
-        .iter()
-        .enumerate()
-        .any(|(index, argument)| matches!(parameter(index).kind, Kind::Any) && argument.ty == Type::Dynamic);
-    let result = match &function.body {
-        _ if undecided => Ok(Value::unknown(Type::Dynamic).with_marks(&all_marks(&converted))),
-        Body::Careful(run) => run(&converted),
-        Body::Plain { returns, run } => {
-            let marks = all_marks(&converted);
-            let bare: Vec<Value> = converted.into_iter().map(|argument| argument.unmark_deep().0).collect();
-            let result =
-                if bare.iter().all(Value::is_known) { run(&bare) } else { Ok(Value::unknown_not_null(returns())) };
-            result.map(|value| value.with_marks(&marks))
-        }
-    };
-    result.map_err(|problem| match problem {
-        Problem::Argument(index, message) => invalid(index, &message),
-        Problem::Call(message) => {
-            let detail = format!("Call to function {name:?} failed: {message}.");
-            fail(None, Diagnostic::new("Error in function call", detail))
-        }
-        Problem::Unsupported(construct) => fail(None, Diagnostic::unsupported(format!("function {name}: {construct}"))),
-    })
+/// Whether a configuration may call it.
+pub(crate) fn is_known(name: &str) -> bool {
+    let name = name.strip_prefix("core::").unwrap_or(name);
+    FUNCTIONS.contains_key(name) || SPECIAL.contains(&name)
 }
 
-fn all_marks(values: &[Value]) -> Marks {
-    values.iter().flat_map(|value| value.clone().unmark_deep().1).collect()
+/// The names of all functions that are evaluated here.
+pub fn function_names() -> Vec<&'static str> {
+    let mut names: Vec<&str> = FUNCTIONS.keys().copied().chain(SPECIAL).collect();
+    names.sort_unstable();
+    names
 }
 
-/// The text of an argument that is known to be a string.
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
+/// How a message shows a value that may be a secret.
+fn shown(text: &str, marks: &landform_cty::Marks) -> String {
+    use landform_cty::Mark;
+    match (marks.contains(&Mark::Ephemeral), marks.contains(&Mark::Sensitive)) {
+        (true, true) => "(ephemeral sensitive value)".to_owned(),
+        (true, false) => "(ephemeral value)".to_owned(),
+        (false, true) => "(sensitive value)".to_owned(),
+        (false, false) => text.to_owned(),
+    }
 }

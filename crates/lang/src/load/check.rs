@@ -53,10 +53,8 @@ impl Loader {
         let references = inspect(expr, &mut |construct| constructs.push(construct));
         for Construct { kind, span } in constructs {
             let construct = match kind {
-                ConstructKind::Function(name) if functions::find(&name).is_some() => continue,
+                ConstructKind::Function(name) if functions::is_known(&name) => continue,
                 ConstructKind::Function(name) => format!("function {name}"),
-                ConstructKind::Directive => "template directive".to_owned(),
-                ConstructKind::Strip => "template strip marker".to_owned(),
                 ConstructKind::LegacyIndexAfterSplat => "legacy index after a splat".to_owned(),
                 ConstructKind::EmptyHeredoc => "empty heredoc".to_owned(),
                 ConstructKind::CarriageReturn => "heredoc with carriage returns".to_owned(),

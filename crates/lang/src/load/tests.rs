@@ -102,7 +102,7 @@ resource "time_static" "a" {
   block {
     dynamic "x" {}
   }
-  name = cidrsubnet("10.0.0.0/8", 8, 1)
+  name = base64gzip("a")
   other = each.key
   text = "%{ if true }a%{ endif }${~ 1 ~}"
 }
@@ -131,9 +131,7 @@ variable "v" { type = list }
             "main.tf:5 prevent_destroy by an expression",
             "main.tf:6 provisioner block",
             "main.tf:8 dynamic block",
-            "main.tf:10 function cidrsubnet",
-            "main.tf:12 template directive",
-            "main.tf:12 template strip marker",
+            "main.tf:10 function base64gzip",
             "main.tf:16 provisioner block here",
             "main.tf:18 the old type \"list\"",
             "main_override.tf:1 file main_override.tf",

@@ -81,7 +81,7 @@ impl<'a> Apply<'a> {
         }
         let world = World { state, deposed: HashMap::new(), diagnostics: Vec::new(), halt: None };
         let permits = Semaphore::new(parallelism);
-        let (eval, world) = (Eval::new(config), Mutex::new(world));
+        let (eval, world) = (Eval::applying(config), Mutex::new(world));
         Apply { content, eval, session, journal, progress, stop, permits, by_block, world }
     }
 

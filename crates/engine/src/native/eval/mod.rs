@@ -8,7 +8,7 @@ mod values;
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use landform_cty::{Mark, Value};
-use landform_lang::{Body, Budget, Expr, Variable, evaluate};
+use landform_lang::{Body, Budget, Expr, Impure, Variable, evaluate};
 use landform_protocol::Block;
 
 pub use checks::{Checked, Checks, Kind, Objects, Status};
@@ -25,6 +25,8 @@ pub struct Eval<'a> {
     pub config: &'a Config,
     /// The pass before anything is known: neither inputs nor objects.
     blind: bool,
+    /// What becomes of `timestamp` and the like.
+    impure: Impure,
     values: RwLock<Values>,
     checks: Mutex<Checks>,
     warnings: Mutex<Vec<Diagnostic>>,
@@ -32,18 +34,24 @@ pub struct Eval<'a> {
 
 impl<'a> Eval<'a> {
     pub fn new(config: &'a Config) -> Eval<'a> {
-        Eval::with(config, false)
+        Eval::with(config, false, Impure::Unknown)
+    }
+
+    /// For an apply, in which everything becomes known.
+    pub fn applying(config: &'a Config) -> Eval<'a> {
+        Eval::with(config, false, Impure::Allowed)
     }
 
     /// For the first pass, which finds what is wrong whatever the inputs are.
     pub fn blind(config: &'a Config) -> Eval<'a> {
-        Eval::with(config, true)
+        Eval::with(config, true, Impure::Unknown)
     }
 
-    fn with(config: &'a Config, blind: bool) -> Eval<'a> {
+    fn with(config: &'a Config, blind: bool, impure: Impure) -> Eval<'a> {
         Eval {
             config,
             blind,
+            impure,
             values: RwLock::new(Values::new()),
             checks: Mutex::new(Eval::unchecked(config)),
             warnings: Mutex::default(),
@@ -146,7 +154,7 @@ impl<'a> Eval<'a> {
     }
 
     fn at<'s>(&'s self, values: &'s Values, module: usize, instance: &'s str, each: &'s Each) -> At<'s> {
-        At { config: self.config, values, module, instance, each, this: None }
+        At { config: self.config, values, module, instance, each, this: None, impure: self.impure }
     }
 
     fn root_variable(&self, name: &str) -> Outcome<()> {

@@ -1,5 +1,5 @@
 use landform_cty::{Type, Value};
-use landform_lang::{Diagnostic, PathKind, Reference, Scope};
+use landform_lang::{Diagnostic, Impure, PathKind, Reference, Scope, World};
 
 use super::values::{Each, Values};
 use crate::Key;
@@ -15,6 +15,7 @@ pub struct At<'a> {
     pub each: &'a Each,
     /// What `self` means.
     pub this: Option<&'a Value>,
+    pub impure: Impure,
 }
 
 impl At<'_> {
@@ -45,6 +46,10 @@ impl At<'_> {
 }
 
 impl Scope for At<'_> {
+    fn world(&self) -> World<'_> {
+        World { folder: Some(&self.config.folder), plan_time: None, impure: self.impure }
+    }
+
     fn resolve_element(&self, reference: &Reference, key: &Value) -> Option<Value> {
         let Reference::Module { name, .. } = reference else { return None };
         if !key.marks.is_empty() {

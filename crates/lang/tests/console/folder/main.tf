@@ -1,4 +1,8 @@
-resource "terraform_data" "one" {}
+# In a plan, too, nothing is known about it.
+resource "terraform_data" "one" {
+  input            = timestamp()
+  triggers_replace = timestamp()
+}
 
 resource "terraform_data" "many" {
   count = 2

@@ -1,0 +1,135 @@
+use hcl_edit::expr::{Expression, FuncCall};
+use landform_cty::{Type, Value};
+
+use super::Evaluator;
+use crate::{Cause, Diagnostic, Diagnostics, SourceRange, functions};
+
+impl Evaluator<'_> {
+    pub(super) fn eval_call(&mut self, call: &FuncCall) -> Result<Value, Diagnostics> {
+        let name = call.name.name.as_str();
+        let namespace: Vec<&str> = call.name.namespace.iter().map(|part| part.as_str()).collect();
+        let own = matches!(namespace.as_slice(), [] | ["core"]);
+        let arguments: Vec<&Expression> = call.args.iter().collect();
+        match name {
+            "try" if own && !call.args.expand_final() => return self.eval_try(&arguments),
+            "can" if own && !call.args.expand_final() => return self.eval_can(&arguments),
+            _ => {}
+        }
+        let Some(function) = functions::find(name).filter(|_| own) else {
+            return Err(self.unknown_function(call, &namespace).at(self.range(&call.name.name)).into());
+        };
+        let mut values = Vec::new();
+        let mut ranges = Vec::new();
+        let last = arguments.len().saturating_sub(1);
+        for (index, argument) in arguments.iter().enumerate() {
+            let value = self.eval(argument)?;
+            let range = self.range(*argument);
+            if !(call.args.expand_final() && index == last) {
+                values.push(value);
+                ranges.push(range);
+                continue;
+            }
+            match expand(value, &range)? {
+                Expanded::Elements(elements) => {
+                    ranges.extend(elements.iter().map(|_| range.clone()));
+                    values.extend(elements);
+                }
+                Expanded::Unknown(result) => return Ok(result),
+            }
+        }
+        let failed = |failure: functions::Failure| {
+            let diagnostic = failure.diagnostic;
+            match failure.argument.and_then(|index| ranges.get(index)) {
+                Some(range) => diagnostic.at(range.clone()),
+                None => diagnostic,
+            }
+        };
+        functions::check_count(function, values.len()).map_err(failed)?;
+        let result = functions::call(function, values, self.scope, self.budget).map_err(failed)?;
+        self.pay(result)
+    }
+
+    fn unknown_function(&self, call: &FuncCall, namespace: &[&str]) -> Diagnostic {
+        let name = call.name.name.as_str();
+        let left = functions::LEFT_TO_THE_CLI.iter().any(|(other, _)| *other == name);
+        // A provider may bring functions of its own, and the CLI knows some that are not here.
+        if !namespace.is_empty() || left {
+            return Diagnostic::unsupported(format!("function {name}"));
+        }
+        Diagnostic::new("Call to unknown function", format!("There is no function named {name:?}."))
+    }
+
+    /// The first expression that can be evaluated.
+    fn eval_try(&mut self, arguments: &[&Expression]) -> Result<Value, Diagnostics> {
+        let failed = |message: String| {
+            let detail = format!("Call to function \"try\" failed: {message}.");
+            Diagnostics::from(Diagnostic::new("Error in function call", detail))
+        };
+        if arguments.is_empty() {
+            return Err(failed("at least one argument is required".into()));
+        }
+        let mut complaints = String::new();
+        for argument in arguments {
+            match self.eval(argument) {
+                Ok(value) if value.is_wholly_known() => return Ok(value),
+                // It may turn out to be wrong once it is known.
+                Ok(_) => return Ok(Value::unknown(Type::Dynamic)),
+                Err(diagnostics) if diagnostics.0.iter().any(|found| found.cause != Cause::Invalid) => {
+                    return Err(diagnostics);
+                }
+                Err(diagnostics) => {
+                    for found in diagnostics {
+                        let place = found.range.map(|range| format!(" (at {range})")).unwrap_or_default();
+                        complaints.push_str(&format!("- {}{place}\n  {}\n", found.summary, found.detail));
+                    }
+                }
+            }
+        }
+        Err(failed(format!(
+            "no expression succeeded:\n{complaints}\nAt least one expression must produce a successful result"
+        )))
+    }
+
+    /// Whether the expression can be evaluated.
+    fn eval_can(&mut self, arguments: &[&Expression]) -> Result<Value, Diagnostics> {
+        let [argument] = arguments else {
+            let (summary, detail) = match arguments {
+                [] => (
+                    "Not enough function arguments",
+                    "Function \"can\" expects 1 argument(s). Missing value for \"expression\".",
+                ),
+                _ => ("Too many function arguments", "Function \"can\" expects only 1 argument(s)."),
+            };
+            return Err(Diagnostic::new(summary, detail).into());
+        };
+        match self.eval(argument) {
+            Ok(value) if value.is_wholly_known() => Ok(Value::bool(true)),
+            Ok(_) => Ok(Value::unknown(Type::Bool)),
+            Err(diagnostics) if diagnostics.0.iter().any(|found| found.cause != Cause::Invalid) => Err(diagnostics),
+            Err(_) => Ok(Value::bool(false)),
+        }
+    }
+}
+
+enum Expanded {
+    Elements(Vec<Value>),
+    /// How many arguments there are is not known, so neither is anything about the result.
+    Unknown(Value),
+}
+
+fn expand(value: Value, range: &SourceRange) -> Result<Expanded, Diagnostic> {
+    let invalid = |detail: &str| Diagnostic::new("Invalid expanding argument value", detail).at(range.clone());
+    if value.is_null() {
+        return Err(invalid("The expanding argument (indicated by ...) must not be null."));
+    }
+    if value.ty != Type::Dynamic && !matches!(value.ty, Type::Tuple(_) | Type::List(_) | Type::Set(_)) {
+        return Err(invalid("The expanding argument (indicated by ...) must be of a tuple, list, or set type."));
+    }
+    let (value, marks) = value.unmark();
+    Ok(match value.as_sequence() {
+        Some(elements) => {
+            Expanded::Elements(elements.iter().map(|element| element.clone().with_marks(&marks)).collect())
+        }
+        None => Expanded::Unknown(Value::unknown(Type::Dynamic).with_marks(&marks)),
+    })
+}
