@@ -5,8 +5,11 @@ mod connection;
 mod credentials;
 mod demo;
 mod deployment;
+mod doctor;
+mod engine;
 mod failure;
 mod manage;
+mod provider;
 mod run;
 mod serve;
 mod show;
@@ -85,6 +88,14 @@ enum Command {
     Run(run::Command),
     /// Run a stand-in for a vendor's cloud on this machine
     Sim(sim::Simulate),
+    /// The OpenTofu and Terraform versions that runs can use
+    #[command(subcommand)]
+    Engine(engine::Command),
+    /// The providers that runs can use
+    #[command(subcommand)]
+    Provider(provider::Command),
+    /// What is wrong with this installation, and what to do about it
+    Doctor(doctor::Options),
     /// OpenTofu's commands in an ordinary folder, carried out by the native engine
     #[command(disable_help_flag = true)]
     Tf {
@@ -117,6 +128,9 @@ async fn main() -> ExitCode {
         Command::State(command) => deployment::state(command, &connection).await,
         Command::Run(command) => run::run(command, &connection, json).await,
         Command::Sim(args) => sim::run(args, json).await,
+        Command::Engine(command) => engine::run(command, &connection, json).await,
+        Command::Provider(command) => provider::run(command, &connection, json),
+        Command::Doctor(options) => doctor::run(options, &connection, json).await,
         Command::Tf { args } => return tf::run(args).await,
     };
     match done {

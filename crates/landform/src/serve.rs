@@ -38,7 +38,8 @@ pub struct Options {
     /// A PostgreSQL URL [default: SQLite in the data folder]
     #[arg(long, env = "LANDFORM_DATABASE", hide_env_values = true, value_name = "URL")]
     database: Option<String>,
-    /// A folder in the layout of a filesystem mirror, the only place that providers come from
+    /// A folder in the layout of a filesystem mirror, the only place that providers come from [default: `mirror` in the
+    /// data folder]
     #[arg(long, env = "LANDFORM_PROVIDERS", value_name = "DIR")]
     providers: Option<PathBuf>,
     /// A provider whose configured process may serve several runs, as NAMESPACE/TYPE@VERSION; see docs/providers.md
@@ -69,6 +70,9 @@ pub struct Options {
     /// be repeated
     #[arg(long = "allow", env = "LANDFORM_ALLOW", value_delimiter = ',', value_name = "NAME")]
     allow: Vec<Permission>,
+    /// Seconds that a run may take to stop when it is asked to; then it is ended, and what it was doing is in doubt
+    #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    grace: u64,
     /// Seconds after which a silent worker's run is taken up by another
     #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(5..=600))]
     lease: u64,
@@ -154,11 +158,18 @@ fn tls(options: &Options) -> Result<Option<Tls>, Failure> {
 }
 
 async fn start_worker(options: &Options, data: &Path, store: &Store) -> Result<Worker, Failure> {
+    if options.providers.is_none() {
+        let mirror = mirror(options, data);
+        file::private_folder(&mirror).map_err(|e| {
+            Failure::broken(format!("the mirror {}: {e}", mirror.display()), "Name another one with --providers.")
+        })?;
+    }
     let native: Arc<dyn Engine> = Arc::new(native_engine(options, data).await?);
-    let engines = Engines { native: Some(native), cli: cli_engine(options, data).await };
+    let engines = Engines { native: Some(native), clis: cli_engines(options, data).await? };
     let mut settings = Settings::new(data.join("worker"));
     settings.concurrency = options.workers;
     settings.keep_plans = options.keep_plans;
+    settings.grace = Duration::from_secs(options.grace);
     settings.policy = options.policy();
     settings.connection_environment = options.allow_environment.iter().cloned().collect();
     let worker = Worker::start(store.clone(), engines, settings).await;
@@ -177,36 +188,41 @@ async fn native_engine(options: &Options, data: &Path) -> Result<Native, Failure
     for provider in &options.share_provider {
         known.share(provider).map_err(|e| Failure::broken(e.to_string(), "See --share-provider."))?;
     }
-    Ok(Native::new(Arc::new(LocalProviders::in_places(Places::mirrors(&options.providers), known, pool))))
+    Ok(Native::new(Arc::new(LocalProviders::in_places(Places::mirrors([mirror(options, data)]), known, pool))))
 }
 
-/// A missing CLI matters only to runs that need it: they say so.
-async fn cli_engine(options: &Options, data: &Path) -> Option<Arc<dyn Engine>> {
-    let binary = match &options.tofu {
-        Some(path) => path.clone(),
-        None => in_path("tofu")?,
-    };
-    let settings = CliSettings {
-        binary,
-        mirror: options.providers.clone(),
-        cache: data.join("cli"),
-        confinement: options.confine.into(),
-        may_read: options.cli_may_read.clone(),
-        may_write: options.cli_may_write.clone(),
-    };
-    match Cli::detect(settings).await {
-        Ok(engine) => {
-            tracing::info!(version = engine.version(), "the CLI engine is ready");
-            Some(Arc::new(engine))
-        }
-        Err(error) => {
-            tracing::warn!(%error, "there is no CLI engine");
-            None
+/// The binary that was named, or the one in PATH, and all that were added; the newest first. A missing CLI matters only
+/// to runs that need it: they say so.
+async fn cli_engines(options: &Options, data: &Path) -> Result<Vec<Arc<dyn Engine>>, Failure> {
+    let named = options.tofu.clone().or_else(|| in_path("tofu"));
+    let mut binaries: Vec<PathBuf> = named.into_iter().collect();
+    binaries.extend(crate::engine::on_shelf(data)?.into_iter().map(|found| found.path));
+    let mut engines: Vec<Arc<dyn Engine>> = Vec::new();
+    for binary in binaries {
+        let settings = CliSettings {
+            binary: binary.clone(),
+            mirror: Some(mirror(options, data)),
+            cache: data.join("cli"),
+            confinement: options.confine.into(),
+            may_read: options.cli_may_read.clone(),
+            may_write: options.cli_may_write.clone(),
+        };
+        match Cli::detect(settings).await {
+            Ok(engine) => {
+                tracing::info!(version = engine.version(), "a CLI engine is ready");
+                engines.push(Arc::new(engine));
+            }
+            Err(error) => tracing::warn!(%error, binary = %binary.display(), "this is no CLI engine"),
         }
     }
+    Ok(engines)
 }
 
-fn in_path(program: &str) -> Option<PathBuf> {
+fn mirror(options: &Options, data: &Path) -> PathBuf {
+    options.providers.clone().unwrap_or_else(|| data.join(crate::provider::DEFAULT))
+}
+
+pub fn in_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
 }

@@ -29,7 +29,7 @@ pub(crate) struct Shop {
     pub(crate) folders: Folders,
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) connection_environment: BTreeSet<String>,
-    /// How long a child that was asked to stop by our predecessor's death may take.
+    /// How long whatever was asked to stop may take.
     pub(crate) grace: Duration,
     /// Whole plans are made also where nobody has to approve them.
     pub(crate) keep_plans: bool,
@@ -196,15 +196,17 @@ impl Attempt<'_> {
         let Chosen { engine, reasons } = chosen;
         let free = self.claim.engine == EngineChoice::Auto && name(engine.kind()) == EngineName::Native;
         self.chose(&engine, reasons);
-        let result = engine.plan(self.plan_request(workspace), &self.reports, &self.clock.stop).await;
-        match (result, &self.shop.engines.cli) {
-            (Err(EngineError::Unsupported(items)), Some(cli)) if free => {
-                self.chose(cli, explain(&items));
-                let result = cli.plan(self.plan_request(workspace), &self.reports, &self.clock.stop).await;
-                result.map(|plan| (cli.clone(), plan))
-            }
-            (result, _) => result.map(|plan| (engine, plan)),
-        }
+        let planning = engine.plan(self.plan_request(workspace), &self.reports, &self.clock.stop);
+        let items = match self.in_time(planning).await {
+            Err(EngineError::Unsupported(items)) if free => items,
+            result => return result.map(|plan| (engine, plan)),
+        };
+        let Ok(cli) = self.shop.engines.get(EngineName::Cli, workspace) else {
+            return Err(EngineError::Unsupported(items));
+        };
+        self.chose(&cli, explain(&items));
+        let planning = cli.plan(self.plan_request(workspace), &self.reports, &self.clock.stop);
+        self.in_time(planning).await.map(|plan| (cli, plan))
     }
 
     /// Written down together with the plan: until then nothing depends on it, and an attempt that dies chooses anew.
@@ -234,7 +236,7 @@ impl Attempt<'_> {
         let Some(planned_by) = self.claim.engine_before else {
             return Ok(fail(broken("nobody knows which engine made the plan".to_owned())));
         };
-        match self.shop.engines.get(planned_by) {
+        match self.shop.engines.get(planned_by, &workspace) {
             Ok(engine) => self.apply(engine, workspace, plan).await,
             Err(problem) => Ok(fail(problem)),
         }
@@ -243,9 +245,26 @@ impl Attempt<'_> {
     async fn apply(&self, engine: Arc<dyn Engine>, workspace: Workspace, plan: &[u8]) -> Result<Done, StoreError> {
         let journal = self.journal();
         let request = ApplyRequest { workspace: &workspace, plan };
-        match engine.apply(request, &journal, &self.reports, &self.clock.stop).await {
+        let applying = engine.apply(request, &journal, &self.reports, &self.clock.stop);
+        match self.in_time(applying).await {
             Ok(applied) => Ok(self.applied(&workspace, applied)),
             Err(error) => Ok(self.not_applied(error)),
+        }
+    }
+
+    /// An engine that was asked to stop waits for what its providers are doing, and a vendor may never answer. Then it is
+    /// dropped, which ends its children, and the journal knows what is in doubt.
+    pub(crate) async fn in_time<T>(
+        &self,
+        applying: impl Future<Output = Result<T, EngineError>>,
+    ) -> Result<T, EngineError> {
+        let overdue = async {
+            self.clock.stop.cancelled().await;
+            tokio::time::sleep(self.shop.grace).await;
+        };
+        tokio::select! {
+            applied = applying => applied,
+            () = overdue => Err(EngineError::Lost("it was asked to stop and did not in time".to_owned())),
         }
     }
 
@@ -254,7 +273,7 @@ impl Attempt<'_> {
     }
 
     pub(crate) fn not_planned(&self, error: EngineError) -> Done {
-        if let EngineError::Stopped = error {
+        if let EngineError::Stopped | EngineError::Lost(_) = error {
             return Done::End(End::GiveBack);
         }
         self.tell(&error);
@@ -330,7 +349,7 @@ impl Attempt<'_> {
 
     async fn salvage(&self, workspace: &Workspace) -> Result<Option<Vec<u8>>, Problem> {
         let Some(engine) = self.claim.engine_before else { return Ok(None) };
-        let engine = self.shop.engines.get(engine)?;
+        let engine = self.shop.engines.get(engine, workspace)?;
         engine.salvage(&workspace.scratch).await.map_err(|error| broken(error.to_string()))
     }
 

@@ -2,12 +2,14 @@ use std::sync::Arc;
 
 use landform_domain::{Code, EngineChoice, EngineName, Problem};
 use landform_engine::{Engine, EngineKind, Unsupported, Workspace};
+use landform_registry::{Constraints, Version};
 
 /// The engines that this worker has.
 #[derive(Clone, Default)]
 pub struct Engines {
     pub native: Option<Arc<dyn Engine>>,
-    pub cli: Option<Arc<dyn Engine>>,
+    /// One for each version of OpenTofu or Terraform; the first that a template's `required_version` allows is taken.
+    pub clis: Vec<Arc<dyn Engine>>,
 }
 
 /// An engine for a run, and why it is not the native one.
@@ -17,20 +19,36 @@ pub(crate) struct Chosen {
 }
 
 impl Engines {
-    pub(crate) fn get(&self, name: EngineName) -> Result<Arc<dyn Engine>, Problem> {
-        let engine = match name {
-            EngineName::Native => &self.native,
-            EngineName::Cli => &self.cli,
+    /// The engine of this name for a workspace. For the same template that is always the same one.
+    pub(crate) fn get(&self, name: EngineName, workspace: &Workspace) -> Result<Arc<dyn Engine>, Problem> {
+        match name {
+            EngineName::Native => self.native.clone().ok_or_else(|| missing(name)),
+            EngineName::Cli => self.cli_for(workspace),
+        }
+    }
+
+    fn cli_for(&self, workspace: &Workspace) -> Result<Arc<dyn Engine>, Problem> {
+        if self.clis.is_empty() {
+            return Err(missing(EngineName::Cli));
+        }
+        let required = required_version(workspace);
+        let allowed = |engine: &&Arc<dyn Engine>| match number(&engine.version()) {
+            Some(version) => required.allow(&version),
+            None => required.is_empty(),
         };
-        engine.clone().ok_or_else(|| Problem::new(Code::EngineMissing, format!("this worker has no {name} engine")))
+        self.clis.iter().find(allowed).cloned().ok_or_else(|| {
+            let there: Vec<String> = self.clis.iter().map(|engine| engine.version()).collect();
+            let message = format!("the template requires {required}, and this worker has {}", there.join(", "));
+            Problem::new(Code::EngineMissing, message)
+        })
     }
 
     /// Decides before anything is planned. Nothing is started for it.
     pub(crate) async fn choose(&self, choice: EngineChoice, workspace: &Workspace) -> Result<Chosen, Problem> {
         match choice {
-            EngineChoice::Cli => Ok(Chosen { engine: self.get(EngineName::Cli)?, reasons: Vec::new() }),
+            EngineChoice::Cli => Ok(Chosen { engine: self.get(EngineName::Cli, workspace)?, reasons: Vec::new() }),
             EngineChoice::Native => {
-                let engine = self.get(EngineName::Native)?;
+                let engine = self.get(EngineName::Native, workspace)?;
                 match engine.unsupported(workspace).await {
                     Ok(unsupported) if unsupported.is_empty() => Ok(Chosen { engine, reasons: Vec::new() }),
                     Ok(unsupported) => Err(Problem::new(Code::EngineUnsupported, explain(&unsupported).join("; "))),
@@ -44,7 +62,7 @@ impl Engines {
     async fn choose_freely(&self, workspace: &Workspace) -> Result<Chosen, Problem> {
         let Some(native) = &self.native else {
             let reasons = vec!["this worker has no native engine".to_owned()];
-            return Ok(Chosen { engine: self.get(EngineName::Cli)?, reasons });
+            return Ok(Chosen { engine: self.get(EngineName::Cli, workspace)?, reasons });
         };
         let reasons = match native.unsupported(workspace).await {
             Ok(unsupported) => explain(&unsupported),
@@ -54,11 +72,28 @@ impl Engines {
         if reasons.is_empty() {
             return Ok(Chosen { engine: native.clone(), reasons });
         }
-        match &self.cli {
-            Some(cli) => Ok(Chosen { engine: cli.clone(), reasons }),
-            None => Err(Problem::new(Code::EngineUnsupported, reasons.join("; "))),
+        if self.clis.is_empty() {
+            return Err(Problem::new(Code::EngineUnsupported, reasons.join("; ")));
         }
+        Ok(Chosen { engine: self.cli_for(workspace)?, reasons })
     }
+}
+
+fn missing(name: EngineName) -> Problem {
+    Problem::new(Code::EngineMissing, format!("this worker has no {name} engine"))
+}
+
+/// What the template's root module says about the version of what runs it. A constraint that nobody can read is left
+/// to the CLI, which says what is wrong with it.
+fn required_version(workspace: &Workspace) -> Constraints {
+    let versions = landform_lang::load(&workspace.folder).map(|module| module.required_versions).unwrap_or_default();
+    let readable = versions.iter().filter_map(|text| text.parse::<Constraints>().ok());
+    readable.fold(Constraints::default(), Constraints::and)
+}
+
+/// From `opentofu 1.12.6`.
+fn number(version: &str) -> Option<Version> {
+    version.split(' ').nth(1)?.parse().ok()
 }
 
 pub(crate) fn name(kind: EngineKind) -> EngineName {

@@ -21,7 +21,9 @@ impl Attempt<'_> {
         self.chose(&chosen.engine, chosen.reasons.clone());
         let gate = PlanGate { attempt: self, workspace, answer: Mutex::new(None) };
         let request = self.plan_request(workspace);
-        let gone = straight.go(request, &gate, &self.journal(), &self.reports, &self.clock.stop).await;
+        let journal = self.journal();
+        let going = straight.go(request, &gate, &journal, &self.reports, &self.clock.stop);
+        let gone = self.in_time(going).await;
         let answer = gate.answer.into_inner().expect("no panic while held");
         Ok(match (gone, answer) {
             (Ok(Gone::NotStraight), _) => {

@@ -32,7 +32,8 @@ pub struct Settings {
     pub environment: BTreeMap<String, String>,
     /// Names of environment variables that a connection may set.
     pub connection_environment: BTreeSet<String>,
-    /// How long a child that our predecessor's death asked to stop may take to save its state.
+    /// How long whatever was asked to stop may take to save its state: a run that is cancelled, a child that our
+    /// predecessor's death has left behind.
     pub grace: Duration,
     /// Whole plans are made also where nobody has to approve them. It costs an engine its shorter way.
     pub keep_plans: bool,

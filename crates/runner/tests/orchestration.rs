@@ -51,7 +51,7 @@ impl House {
                 unsupported: if kind == EngineKind::Native { self.unsupported.clone() } else { Vec::new() },
             })
         };
-        let engines = Engines { native: Some(engine(EngineKind::Native)), cli: Some(engine(EngineKind::Cli)) };
+        let engines = Engines { native: Some(engine(EngineKind::Native)), clis: vec![engine(EngineKind::Cli)] };
         let mut settings = Settings::new(self.folder.path().join("worker"));
         settings.poll = Duration::from_millis(50);
         Worker::start(self.store.clone(), engines, settings).await.unwrap()

@@ -15,6 +15,9 @@ use crate::keys::Keys;
 use crate::reader::{AnyTemplate, TemplateReader};
 use crate::retention::Retention;
 
+/// The database's name in the data folder.
+pub(crate) const SQLITE_FILE: &str = "landform.db";
+
 /// Where a store is.
 #[derive(Clone, Debug)]
 pub enum Location {
@@ -91,7 +94,7 @@ impl Store {
         let (db, lock, listener) = match &options.location {
             Location::Sqlite(folder) => {
                 let lock = lock_folder(folder)?;
-                (Db::open_sqlite(&folder.join("landform.db")).await?, Some(lock), None)
+                (Db::open_sqlite(&folder.join(SQLITE_FILE)).await?, Some(lock), None)
             }
             Location::Postgres(url) => {
                 let db = Db::open_postgres(url.expose()).await?;

@@ -3,6 +3,7 @@
 mod access;
 mod commands;
 mod connections;
+mod installation;
 mod refusals;
 mod rest;
 mod state;

@@ -1,0 +1,227 @@
+//! `landform doctor`: what is wrong with this installation, and what to do about it. It changes nothing.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use landform_base::secret::SecretString;
+use landform_store::Location;
+use serde::Serialize;
+
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::{engine, provider};
+
+#[derive(Args, Debug)]
+pub struct Options {
+    /// The PostgreSQL URL that servers are started with [default: SQLite in the data folder]
+    #[arg(long, env = "LANDFORM_DATABASE", hide_env_values = true, value_name = "URL")]
+    database: Option<String>,
+    /// The mirror that servers are started with [default: `mirror` in the data folder]
+    #[arg(long, env = "LANDFORM_PROVIDERS", value_name = "DIR")]
+    providers: Option<PathBuf>,
+    /// The `tofu` binary that servers are started with
+    #[arg(long, env = "LANDFORM_TOFU", value_name = "FILE")]
+    tofu: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Health {
+    Good,
+    /// It works, but not as well as it should.
+    Poor,
+    /// It does not work.
+    Bad,
+}
+
+/// What was looked at, and what to do if it is not good.
+#[derive(Debug, Serialize)]
+struct Finding {
+    what: &'static str,
+    health: Health,
+    found: String,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    advice: &'static str,
+}
+
+const LITTLE_SPACE: u64 = 1 << 30;
+const NO_SPACE: u64 = 100 << 20;
+const FEW_FILES: u64 = 4096;
+const LARGE_SKEW_MILLIS: i64 = 5_000;
+
+pub async fn run(options: Options, connection: &Connection, json: bool) -> Result<(), Failure> {
+    let data = connection.data_folder()?;
+    let mut findings = vec![data_folder(&data), master_key(&data), disk(&data)];
+    findings.extend(store(&options, &data).await);
+    findings.extend([engines(&options, &data), mirror(&options, &data), confinement(), open_files()]);
+    if json {
+        println!("{}", serde_json::json!({ "findings": findings }));
+    } else {
+        for finding in &findings {
+            let mark = match finding.health {
+                Health::Good => "ok  ",
+                Health::Poor => "poor",
+                Health::Bad => "BAD ",
+            };
+            println!("{mark}  {:<14} {}", finding.what, finding.found);
+            if finding.health != Health::Good {
+                println!("      {:<14} -> {}", "", finding.advice);
+            }
+        }
+    }
+    match findings.iter().filter(|finding| finding.health == Health::Bad).count() {
+        0 => Ok(()),
+        bad => Err(Failure::broken(format!("{bad} of {} things are bad", findings.len()), "See above what to do.")),
+    }
+}
+
+fn good(what: &'static str, found: impl Into<String>) -> Finding {
+    Finding { what, health: Health::Good, found: found.into(), advice: "" }
+}
+
+fn poor(what: &'static str, found: impl Into<String>, advice: &'static str) -> Finding {
+    Finding { what, health: Health::Poor, found: found.into(), advice }
+}
+
+fn bad(what: &'static str, found: impl Into<String>, advice: &'static str) -> Finding {
+    Finding { what, health: Health::Bad, found: found.into(), advice }
+}
+
+fn data_folder(data: &Path) -> Finding {
+    const WHAT: &str = "data folder";
+    let found = match std::fs::metadata(data) {
+        Ok(found) => found,
+        Err(e) => {
+            let text = format!("{}: {e}", data.display());
+            return bad(WHAT, text, "Start `landform serve` once, or name the folder with --data.");
+        }
+    };
+    let (mode, owner) = (found.permissions().mode() & 0o777, found.uid());
+    if owner != rustix::process::geteuid().as_raw() {
+        let text = format!("{} belongs to user {owner}", data.display());
+        return bad(WHAT, text, "Run Landform as that user, or give the folder to this one.");
+    }
+    match mode & 0o077 {
+        0 => good(WHAT, data.display().to_string()),
+        _ => bad(WHAT, format!("{} has mode {mode:o}", data.display()), "Others can read it: `chmod 700` it."),
+    }
+}
+
+fn master_key(data: &Path) -> Finding {
+    const WHAT: &str = "master key";
+    if std::env::var_os("LANDFORM_MASTER_KEY").is_some() {
+        return good(WHAT, "in LANDFORM_MASTER_KEY");
+    }
+    let path = data.join("master.key");
+    let lost = "Without it nothing in the store can be opened. Restore it from your backup.";
+    let mode = match std::fs::metadata(&path) {
+        Ok(found) => found.permissions().mode() & 0o777,
+        Err(e) => return bad(WHAT, format!("{}: {e}", path.display()), lost),
+    };
+    if let Err(e) = std::fs::read(&path) {
+        return bad(WHAT, format!("{}: {e}", path.display()), lost);
+    }
+    match mode & 0o077 {
+        0 => good(WHAT, path.display().to_string()),
+        _ => bad(WHAT, format!("{} has mode {mode:o}", path.display()), "Others can read it: `chmod 600` it."),
+    }
+}
+
+fn disk(data: &Path) -> Finding {
+    const WHAT: &str = "disk space";
+    let free = match rustix::fs::statvfs(data) {
+        Ok(found) => found.f_bavail * found.f_frsize,
+        Err(e) => return bad(WHAT, e.to_string(), "See whether the data folder's disk is there."),
+    };
+    let text = format!("{} MB free", free >> 20);
+    match free {
+        ..NO_SPACE => bad(WHAT, text, "Runs will fail. Make room on the data folder's disk."),
+        ..LITTLE_SPACE => poor(WHAT, text, "Make room on the data folder's disk before it is full."),
+        _ => good(WHAT, text),
+    }
+}
+
+async fn store(options: &Options, data: &Path) -> Vec<Finding> {
+    let location = match &options.database {
+        Some(url) => Location::Postgres(SecretString::from(url.as_str())),
+        None => Location::Sqlite(data.to_owned()),
+    };
+    let probe = match landform_store::probe(&location).await {
+        Ok(probe) => probe,
+        Err(error) => {
+            let advice = "See whether the database runs, and whether its address and password are right.";
+            return vec![bad("store", error.to_string(), advice)];
+        }
+    };
+    let store = good("store", probe.description);
+    let Some(skew) = probe.clock_skew_millis else { return vec![store] };
+    let text = format!("{:.1} s from the database's", skew as f64 / 1000.0);
+    let clock = match skew.abs() {
+        ..LARGE_SKEW_MILLIS => good("clock", text),
+        _ => poor("clock", text, "Leases use the database's time and are safe; logs and timestamps differ. Use NTP."),
+    };
+    vec![store, clock]
+}
+
+fn engines(options: &Options, data: &Path) -> Finding {
+    const WHAT: &str = "CLI engines";
+    let mut found = Vec::new();
+    if let Some(path) = options.tofu.clone().or_else(|| crate::serve::in_path("tofu")) {
+        match engine::ask(&path) {
+            Ok(engine) => found.push(format!("{} {}", engine.name, engine.version)),
+            Err(_) => {
+                let text = format!("{} is no OpenTofu that can be run", path.display());
+                return bad(WHAT, text, "Name another one with --tofu, or add one with `landform engine add FILE`.");
+            }
+        }
+    }
+    let shelf = engine::on_shelf(data).unwrap_or_default();
+    found.extend(shelf.iter().map(|engine| format!("{} {}", engine.name, engine.version)));
+    match found.is_empty() {
+        false => good(WHAT, found.join(", ")),
+        true => {
+            let advice = "Templates outside of the native engine cannot run. Add one with `landform engine add FILE`.";
+            poor(WHAT, "none", advice)
+        }
+    }
+}
+
+fn mirror(options: &Options, data: &Path) -> Finding {
+    const WHAT: &str = "providers";
+    let mirror = options.providers.clone().unwrap_or_else(|| data.join(provider::DEFAULT));
+    let found = provider::in_mirror(&mirror);
+    let open = std::fs::metadata(&mirror).is_ok_and(|found| found.permissions().mode() & 0o002 != 0);
+    if open {
+        return bad(
+            WHAT,
+            format!("anybody can write to {}", mirror.display()),
+            "`chmod o-w` it: its programs are run.",
+        );
+    }
+    match found.len() {
+        0 => poor(WHAT, format!("none in {}", mirror.display()), "Add some with `landform provider add FILE`."),
+        count => good(WHAT, format!("{count} in {}", mirror.display())),
+    }
+}
+
+fn confinement() -> Finding {
+    const WHAT: &str = "confinement";
+    match landform_base::confine::support() {
+        Ok(()) => good(WHAT, "the kernel has Landlock"),
+        Err(reason) => {
+            let advice = "Runs of the CLI engine see what the server sees. Use a kernel with Landlock (5.13 or newer), \
+                or start with `--confine required` to do without the CLI engine.";
+            poor(WHAT, reason, advice)
+        }
+    }
+}
+
+fn open_files() -> Finding {
+    const WHAT: &str = "open files";
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+    match limit {
+        ..FEW_FILES => poor(WHAT, format!("at most {limit}"), "Raise the limit (LimitNOFILE, `ulimit -n`) to 65536."),
+        _ => good(WHAT, format!("at most {limit}")),
+    }
+}

@@ -1,0 +1,85 @@
+//! Too much at once, or too slow.
+
+use futures::future::join_all;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::house::{House, Memory};
+
+#[tokio::test]
+async fn fifty_runs_on_a_cold_cache_share_one_mirror() {
+    let house = House::build(Memory::Sqlite).await;
+    let names: Vec<String> = (0..50).map(|number| format!("site{number}")).collect();
+    let runs = join_all(names.iter().map(|name| house.put("cli", name, 0))).await;
+    for (run, name) in runs.iter().zip(&names) {
+        house.until(run, &["succeeded"]).await;
+        house.agree(name).await;
+    }
+}
+
+#[tokio::test]
+async fn a_vendor_that_hangs_holds_nobody_else_up_and_can_be_cancelled() {
+    let house = House::build_with(Memory::Sqlite, &["--grace", "2"]).await;
+    let hanging = house.put("native", "hanging", 3_600_000).await;
+    house.until_touched(&hanging).await;
+    let other = house.put("native", "other", 0).await;
+    house.settle(&other, "other").await;
+    house.landform().call("POST", &format!("/v1/runs/{hanging}/cancel"), None).await.unwrap();
+    // Whether the vendor has made it, nobody knows.
+    let ended = house.until(&hanging, &["needs_recovery"]).await;
+    assert_eq!(ended["doubts"][0]["address"], "ledger_object.it", "{ended}");
+}
+
+#[tokio::test]
+async fn a_body_of_a_hundred_megabytes_and_a_slow_client_cost_nothing() {
+    let house = House::build(Memory::Sqlite).await;
+    let resident = |pid: u32| -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap().to_owned();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    };
+    let before = resident(house.landform().pid());
+    let address = house.landform().base().trim_start_matches("http://").to_owned();
+    let mut slow = Vec::new();
+    for _ in 0..20 {
+        let mut client = tokio::net::TcpStream::connect(&address).await.unwrap();
+        client.write_all(b"PUT /v1/tenants/acme HTTP/1.1\r\nhost: x\r\ncontent-le").await.unwrap();
+        slow.push(client);
+    }
+    let mut client = tokio::net::TcpStream::connect(&address).await.unwrap();
+    let head = format!(
+        "PUT /v1/tenants/acme/deployments/site HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\ncontent-length: 104857600\r\n\r\n",
+        std::fs::read_to_string(house.setup.data.join("admin.token")).unwrap().trim()
+    );
+    client.write_all(head.as_bytes()).await.unwrap();
+    for _ in 0..100 {
+        // The server says no and hangs up while we still send.
+        if client.write_all(&vec![b' '; 1 << 20]).await.is_err() {
+            break;
+        }
+    }
+    let mut answer = Vec::new();
+    let _ = client.read_to_end(&mut answer).await;
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 413"), "{answer}");
+    let after = resident(house.landform().pid());
+    assert!(after < before + (50 << 10), "{before} kB became {after} kB");
+    house.landform().call("PUT", "/v1/tenants/acme", Some(json!({}))).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_work_folder_that_cannot_be_written_fails_the_run_before_its_apply() {
+    let house = House::build(Memory::Sqlite).await;
+    let runs = house.setup.data.join("worker/runs");
+    std::fs::remove_dir_all(&runs).unwrap();
+    std::fs::write(&runs, "a file where a folder should be").unwrap();
+    let run = house.put("native", "site", 0).await;
+    let ended = house.until(&run, &["failed"]).await;
+    assert_eq!(ended["problem"]["code"], "run_broken", "{ended}");
+    assert!(landform_testkit::ledger::read(&house.ledger()).unwrap().objects.is_empty());
+    std::fs::remove_file(&runs).unwrap();
+    std::fs::create_dir(&runs).unwrap();
+    let run = house.put("native", "site", 0).await;
+    house.settle(&run, "site").await;
+}

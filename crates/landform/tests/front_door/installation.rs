@@ -1,0 +1,108 @@
+//! What an operator does before and beside the server: engines, providers, the doctor.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use landform_testkit::parts;
+use serde_json::{Value, json};
+
+use crate::{Door, Memory, binary};
+
+fn landform(data: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(binary());
+    command.args(args).arg("--data").arg(data).arg("--json").env_clear();
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).output().unwrap()
+}
+
+fn said(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn engines_are_added_and_listed() {
+    let data = tempfile::tempdir().unwrap();
+    assert_eq!(said(&landform(data.path(), &["engine", "list"])), json!({"engines": []}));
+    let tofu = parts::tofu();
+    let added = said(&landform(data.path(), &["engine", "add", tofu.to_str().unwrap()]));
+    assert_eq!(added["name"], "opentofu");
+    assert!(Path::new(added["path"].as_str().unwrap()).starts_with(data.path()));
+    assert_eq!(said(&landform(data.path(), &["engine", "list"])), json!({ "engines": [added] }));
+    let refused = landform(data.path(), &["engine", "add", "/bin/echo"]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn providers_are_added_from_a_binary_and_from_an_archive() {
+    let data = tempfile::tempdir().unwrap();
+    let provider = parts::provider("hashicorp/time");
+    let provider = provider.to_str().unwrap();
+    let add = ["provider", "add", provider, "--source", "hashicorp/time", "--version", "1.2.3"];
+    said(&landform(data.path(), &add));
+    let again = landform(data.path(), &add);
+    assert_eq!(again.status.code(), Some(2), "a version never changes");
+
+    let archive = |name: &str, entries: &[&str]| {
+        let path = data.path().join(name);
+        let mut zip = zip::ZipWriter::new(std::fs::File::create(&path).unwrap());
+        for entry in entries {
+            let options = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+            zip.start_file(*entry, options).unwrap();
+            zip.write_all(b"program").unwrap();
+        }
+        zip.finish().unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let release =
+        archive("terraform-provider-thing_2.0.1_linux_amd64.zip", &["terraform-provider-thing_v2.0.1", "LICENSE"]);
+    said(&landform(data.path(), &["provider", "add", &release, "--source", "acme/thing"]));
+    let listed = said(&landform(data.path(), &["provider", "list"]));
+    let found: Vec<_> = listed["providers"].as_array().unwrap().iter().map(|p| p["version"].clone()).collect();
+    assert_eq!(found, ["2.0.1", "1.2.3"]);
+    for (name, entry) in
+        [("out", "../outside"), ("deep", "a/terraform-provider-thing"), ("else", "terraform-provider-x")]
+    {
+        let hostile = archive(&format!("terraform-provider-{name}_1.0.0_linux_amd64.zip"), &[entry]);
+        let refused = landform(data.path(), &["provider", "add", &hostile, "--source", "acme/thing"]);
+        assert_eq!(refused.status.code(), Some(2), "{entry}");
+    }
+    assert_eq!(said(&landform(data.path(), &["provider", "list"])), listed, "nothing is left of what was refused");
+}
+
+#[tokio::test]
+async fn the_doctor_says_what_is_wrong_and_what_to_do() {
+    let nothing = tempfile::tempdir().unwrap();
+    let missing = nothing.path().join("nowhere");
+    let ill = landform(&missing, &["doctor"]);
+    assert_eq!(ill.status.code(), Some(6));
+    let findings: Value = serde_json::from_slice(&ill.stdout).unwrap();
+    let folder = &findings["findings"][0];
+    assert_eq!((&folder["what"], &folder["health"]), (&json!("data folder"), &json!("bad")));
+    assert!(folder["advice"].as_str().unwrap().contains("landform serve"));
+
+    let door = Door::open(Memory::Postgres).await;
+    let url = door.setup.database.clone().unwrap();
+    let well = landform(door.data.path(), &["doctor", "--database", &url]);
+    let found = said(&well)["findings"].clone();
+    let health = |what: &str| found.as_array().unwrap().iter().find(|f| f["what"] == what).unwrap()["health"].clone();
+    for what in ["data folder", "master key", "store", "clock", "confinement"] {
+        assert_eq!(health(what), "good", "{what}: {found}");
+    }
+    assert!(!well.stdout.windows(url.len()).any(|text| text == url.as_bytes()), "an address may hold a password");
+}
+
+#[tokio::test]
+async fn a_version_that_nobody_has_is_named() {
+    let door = Door::open(Memory::Sqlite).await;
+    door.landform.call("PUT", "/v1/tenants/acme", Some(json!({}))).await.unwrap();
+    let template = "terraform {\n  required_version = \">= 99.0\"\n}\n";
+    door.landform.push_template("future", &[("main.tf", template)]).await.unwrap();
+    let body = json!({"template": "future", "engine": "cli", "inputs": {}});
+    let path = "/v1/tenants/acme/deployments/site";
+    let request = door.landform.request(reqwest::Method::PUT, path).header("prefer", "wait=60").json(&body);
+    let ended = landform_testkit::landform::answer(request).await.unwrap();
+    assert_eq!(ended["run"]["problem"]["code"], "engine_missing", "{ended}");
+    let message = ended["run"]["problem"].to_string();
+    assert!(message.contains(">= 99") && message.contains("opentofu 1."), "{message}");
+}
