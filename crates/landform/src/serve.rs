@@ -184,11 +184,12 @@ async fn native_engine(options: &Options, data: &Path) -> Result<Native, Failure
     let limits = Limits::default();
     let limits = Limits { in_use: limits.in_use.max(PROVIDERS_A_RUN * options.workers), ..limits };
     let pool = Pool::new(limits, Schemas::in_folder(data.join("schemas")), Some(register));
+    let places = Places::mirrors([mirror(options, data)]).unpacking_into(data.join("packages"));
     let mut known = KnownProviders::listed();
     for provider in &options.share_provider {
         known.share(provider).map_err(|e| Failure::broken(e.to_string(), "See --share-provider."))?;
     }
-    Ok(Native::new(Arc::new(LocalProviders::in_places(Places::mirrors([mirror(options, data)]), known, pool))))
+    Ok(Native::new(Arc::new(LocalProviders::in_places(places, known, pool))))
 }
 
 /// The binary that was named, or the one in PATH, and all that were added; the newest first. A missing CLI matters only

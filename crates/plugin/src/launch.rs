@@ -110,16 +110,16 @@ impl Launch {
         environment.extend(self.surroundings.environment.iter().map(|(name, value)| (name.into(), value.into())));
         let work = folder.path().join("work");
         std::fs::create_dir(&work).map_err(spawn)?;
-        let spec = Spec {
-            folder: Some(self.surroundings.folder.clone().unwrap_or(work)),
-            environment,
+        let spec = || Spec {
+            folder: Some(self.surroundings.folder.clone().unwrap_or_else(|| work.clone())),
+            environment: environment.clone(),
             inherit: INHERITED.iter().map(Into::into).collect(),
             stdout: Stream::Piped,
             stderr: Stream::Piped,
             register: self.register.clone(),
             ..Spec::new(&self.binary)
         };
-        let mut child = child::spawn(spec).await.map_err(spawn)?;
+        let mut child = spawn_patiently(spec).await.map_err(spawn)?;
         let no_output = || spawn(io::Error::other("it has no output"));
         let tail = Tail::of(child.take_stderr().ok_or_else(no_output)?);
         let stdout = BufReader::new(child.take_stdout().ok_or_else(no_output)?);
@@ -163,6 +163,21 @@ impl Launch {
         }
         StartError::Ended { binary: self.binary.clone(), status, stderr }
     }
+}
+
+/// A binary that was just written may still be open for writing in a child of ours that has not got to its own program
+/// yet; the kernel then refuses to start it. That passes within milliseconds.
+async fn spawn_patiently(spec: impl Fn() -> Spec) -> io::Result<Child> {
+    const TRIES: u32 = 50;
+    for _ in 1..TRIES {
+        match child::spawn(spec()).await {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            other => return other,
+        }
+    }
+    child::spawn(spec()).await
 }
 
 /// A provider process that has greeted.

@@ -50,6 +50,7 @@ impl CliConfig {
         Places {
             dev_overrides: self.dev_overrides.clone(),
             mirrors: std::iter::once(installed).chain(mirrors).collect(),
+            unpacked: Some(folder.join(".terraform/landform")),
         }
     }
 }

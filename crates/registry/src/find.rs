@@ -1,11 +1,14 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::package::{Package, unpack};
 use crate::source::Source;
 use crate::version::{Constraints, Version};
 
-/// A folder of providers in the unpacked layout: `HOST/NAMESPACE/NAME/VERSION/OS_ARCH/terraform-provider-NAME`.
+/// A folder of providers, in the unpacked layout (`HOST/NAMESPACE/NAME/VERSION/OS_ARCH/terraform-provider-NAME`), the
+/// packed one (`HOST/NAMESPACE/NAME/terraform-provider-NAME_VERSION_OS_ARCH.zip`), or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mirror {
     pub path: PathBuf,
@@ -24,22 +27,22 @@ impl Mirror {
         (self.include.is_empty() || any(&self.include)) && !any(&self.exclude)
     }
 
-    /// The versions here with their executables. What has another form than a mirror's is no part of it.
-    fn versions(&self, source: &Source) -> Vec<(Version, PathBuf)> {
+    /// The versions here. What has another form than a mirror's is no part of it.
+    fn versions(&self, source: &Source) -> Vec<(Version, Package)> {
         let folder = self.path.join(&source.host).join(&source.namespace).join(&source.name);
         let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
         let found = entries.flatten().filter_map(|entry| {
-            let version = entry.file_name().to_str()?.parse().ok()?;
-            Some((version, executable(&entry.path().join(platform()), source)?))
+            let (file, path) = (entry.file_name(), entry.path());
+            let file = file.to_str()?;
+            if path.is_dir() {
+                let package = path.join(platform());
+                return Some((file.parse().ok()?, Package::Folder(executable(&package, source).map(|_| package)?)));
+            }
+            let version = file.strip_prefix(&format!("terraform-provider-{}_", source.name))?;
+            let version = version.strip_suffix(&format!("_{}.zip", platform()))?;
+            Some((version.parse().ok()?, Package::Archive(path)))
         });
         found.collect()
-    }
-
-    /// Whether there is something for this provider that only an unpacked layout would let us use.
-    fn has_packed(&self, source: &Source) -> bool {
-        let folder = self.path.join(&source.host).join(&source.namespace).join(&source.name);
-        let Ok(entries) = std::fs::read_dir(folder) else { return false };
-        entries.flatten().any(|entry| entry.path().extension().is_some_and(|extension| extension == "zip"))
     }
 }
 
@@ -95,6 +98,8 @@ pub struct Places {
     /// Folders that hold a developer's own build. Versions do not matter there.
     pub dev_overrides: BTreeMap<Source, PathBuf>,
     pub mirrors: Vec<Mirror>,
+    /// Where packed providers are unpacked to. Without it they cannot be used.
+    pub unpacked: Option<PathBuf>,
 }
 
 /// A provider that can be started.
@@ -104,16 +109,17 @@ pub struct Found {
     /// None for a developer's own build.
     pub version: Option<Version>,
     pub binary: PathBuf,
+    /// What it was taken from; None for a developer's own build.
+    pub package: Option<Package>,
 }
 
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum FindError {
     #[error(
-        "provider {source_address} {} is not installed here; looked in {}{}{}",
+        "provider {source_address} {} is not installed here; looked in {}{}",
         wanted(constraints, locked.as_deref()),
         list(looked.iter().map(|path| path.display().to_string())),
         if there.is_empty() { String::new() } else { format!("; found only {}", list(there.iter().map(ToString::to_string))) },
-        if *packed { "; there are packed archives, which must be unpacked first" } else { "" },
     )]
     Missing {
         source_address: Box<Source>,
@@ -121,8 +127,11 @@ pub enum FindError {
         locked: Option<Box<Version>>,
         looked: Vec<PathBuf>,
         there: Vec<Version>,
-        packed: bool,
     },
+    #[error("the package {} cannot be unpacked: {source}", archive.display())]
+    Unpack { archive: PathBuf, source: io::Error },
+    #[error("the package {} has no executable of {source_address}", archive.display())]
+    EmptyPackage { source_address: Box<Source>, archive: PathBuf },
     #[error(
         "the lock file has chosen {source_address} {locked}, which the configuration does not allow ({constraints}); \
          run `tofu init -upgrade`"
@@ -150,7 +159,12 @@ fn list(items: impl Iterator<Item = String>) -> String {
 impl Places {
     /// Filesystem mirrors alone.
     pub fn mirrors<P: Into<PathBuf>>(paths: impl IntoIterator<Item = P>) -> Places {
-        Places { dev_overrides: BTreeMap::new(), mirrors: paths.into_iter().map(Mirror::new).collect() }
+        Places { mirrors: paths.into_iter().map(Mirror::new).collect(), ..Places::default() }
+    }
+
+    /// The same, with packed providers unpacked into this folder.
+    pub fn unpacking_into(self, folder: impl Into<PathBuf>) -> Places {
+        Places { unpacked: Some(folder.into()), ..self }
     }
 
     /// The newest version that is allowed, or the locked one. Of the same version in two places, the first counts.
@@ -167,17 +181,20 @@ impl Places {
         if let Some(folder) = self.dev_overrides.get(source) {
             let empty = || FindError::EmptyOverride { source_address: source_address(), folder: folder.clone() };
             let binary = executable(folder, source).ok_or_else(empty)?;
-            return Ok(Found { source: source.clone(), version: None, binary });
+            return Ok(Found { source: source.clone(), version: None, binary, package: None });
         }
         if let Some(locked) = locked.filter(|locked| !constraints.allow(locked)) {
             let (locked, constraints) = (Box::new(locked.clone()), constraints.clone());
             return Err(FindError::LockedOut { source_address: source_address(), locked, constraints });
         }
         let serving: Vec<&Mirror> = self.mirrors.iter().filter(|mirror| mirror.serves(source)).collect();
-        let mut there: BTreeMap<Version, PathBuf> = BTreeMap::new();
+        let mut there: BTreeMap<Version, Package> = BTreeMap::new();
         for mirror in &serving {
-            for (version, binary) in mirror.versions(source) {
-                there.entry(version).or_insert(binary);
+            let mut versions = mirror.versions(source);
+            // Of one mirror, what is unpacked needs no work.
+            versions.sort_by_key(|(_, package)| matches!(package, Package::Archive(_)));
+            for (version, package) in versions {
+                there.entry(version).or_insert(package);
             }
         }
         let fits = |version: &Version| match locked {
@@ -185,18 +202,34 @@ impl Places {
             None => constraints.allow(version),
         };
         match there.iter().rev().find(|(version, _)| fits(version)) {
-            Some((version, binary)) => {
-                Ok(Found { source: source.clone(), version: Some(version.clone()), binary: binary.clone() })
+            Some((version, package)) => {
+                let binary = self.binary(source, package)?;
+                let (version, package) = (Some(version.clone()), Some(package.clone()));
+                Ok(Found { source: source.clone(), version, binary, package })
             }
             None => Err(FindError::Missing {
                 source_address: source_address(),
                 constraints: constraints.clone(),
                 locked: locked.cloned().map(Box::new),
                 looked: serving.iter().map(|mirror| mirror.path.clone()).collect::<BTreeSet<_>>().into_iter().collect(),
-                packed: serving.iter().any(|mirror| mirror.has_packed(source)),
                 there: there.into_keys().collect(),
             }),
         }
+    }
+
+    fn binary(&self, source: &Source, package: &Package) -> Result<PathBuf, FindError> {
+        let folder = match package {
+            Package::Folder(folder) => folder.clone(),
+            Package::Archive(archive) => {
+                let failed = |error| FindError::Unpack { archive: archive.clone(), source: error };
+                let nowhere = || failed(io::Error::other("there is no folder to unpack it into"));
+                let cache = self.unpacked.as_ref().ok_or_else(nowhere)?;
+                unpack(archive, cache).map_err(failed)?
+            }
+        };
+        let archive = package.path().to_owned();
+        executable(&folder, source)
+            .ok_or_else(|| FindError::EmptyPackage { source_address: Box::new(source.clone()), archive })
     }
 }
 
@@ -279,7 +312,7 @@ mod tests {
         let folder = binary.parent().unwrap().to_owned();
         let places = Places { dev_overrides: BTreeMap::from([(source.clone(), folder)]), ..Places::default() };
         let found = places.find(&source, &">= 99".parse().unwrap(), None).unwrap();
-        assert_eq!(found, Found { source: source.clone(), version: None, binary });
+        assert_eq!(found, Found { source: source.clone(), version: None, binary, package: None });
         let empty = BTreeMap::from([(source.clone(), mirror.path().to_owned())]);
         let places = Places { dev_overrides: empty, ..Places::default() };
         let error = places.find(&source, &Constraints::default(), None).unwrap_err();
@@ -292,9 +325,10 @@ mod tests {
         let folder = mirror.path().join(TIME);
         std::fs::create_dir_all(folder.join("not-a-version").join(platform())).unwrap();
         std::fs::create_dir_all(folder.join("1.0.0").join(platform())).unwrap();
-        std::fs::write(folder.join("terraform-provider-time_1.0.0_linux_amd64.zip"), "").unwrap();
-        let error = find(&Places::mirrors([mirror.path()]), "", None).unwrap_err().to_string();
-        assert!(error.contains("must be unpacked"), "{error}");
+        std::fs::write(folder.join("terraform-provider-time_1.0.0_plan9_mips.zip"), "").unwrap();
+        std::fs::write(folder.join("terraform-provider-other_1.0.0_linux_amd64.zip"), "").unwrap();
+        let error = find(&Places::mirrors([mirror.path()]), "", None).unwrap_err();
+        assert!(matches!(error, FindError::Missing { .. }), "{error}");
         let builtin = Places::default().find(&Source::implied("terraform").unwrap(), &Constraints::default(), None);
         assert!(matches!(builtin, Err(FindError::Builtin(_))));
     }

@@ -1,15 +1,30 @@
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::find::Found;
 use crate::settings::{Fault, parse};
 use crate::source::Source;
 use crate::version::Version;
 
-/// The versions that `.terraform.lock.hcl` has chosen.
+/// The name of the file in a folder of `.tf` files.
+const FILE: &str = ".terraform.lock.hcl";
+
+/// What `.terraform.lock.hcl` has chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LockFile {
-    versions: BTreeMap<Source, Version>,
+    providers: BTreeMap<Source, Locked>,
+}
+
+/// The choice for one provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Locked {
+    pub version: Version,
+    /// As the configuration wrote them when the choice was made.
+    pub constraints: String,
+    /// `h1:…` and `zh:…`; a package must have one of them. None at all: any package will do.
+    pub hashes: Vec<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -18,12 +33,18 @@ pub enum LockError {
     Io { path: PathBuf, source: io::Error },
     #[error("{}, line {line}, is not a lock file: {detail}", path.display())]
     Malformed { path: PathBuf, line: usize, detail: String },
+    #[error(
+        "the package of {source_address} in {} has none of the checksums in the lock file: it is {}",
+        package.display(),
+        has.join(" ")
+    )]
+    OtherPackage { source_address: Box<Source>, package: PathBuf, has: Vec<String> },
 }
 
 impl LockFile {
     /// A folder without a lock file has chosen nothing.
     pub fn of_folder(folder: &Path) -> Result<LockFile, LockError> {
-        let path = folder.join(".terraform.lock.hcl");
+        let path = folder.join(FILE);
         match std::fs::read_to_string(&path) {
             Ok(text) => LockFile::parse(&text).map_err(|(line, detail)| LockError::Malformed { path, line, detail }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(LockFile::default()),
@@ -32,22 +53,93 @@ impl LockFile {
     }
 
     pub fn version(&self, source: &Source) -> Option<&Version> {
-        self.versions.get(source)
+        self.providers.get(source).map(|locked| &locked.version)
+    }
+
+    pub fn locked(&self, source: &Source) -> Option<&Locked> {
+        self.providers.get(source)
+    }
+
+    /// Makes a choice, or another one. Returns whether anything changed.
+    pub fn choose(&mut self, source: Source, locked: Locked) -> bool {
+        self.providers.get(&source) != Some(&locked) && self.providers.insert(source, locked).is_none_or(|_| true)
+    }
+
+    /// Whether what was found is a package that the lock file allows.
+    pub fn check(&self, found: &Found) -> Result<(), LockError> {
+        let (Some(locked), Some(package)) = (self.providers.get(&found.source), &found.package) else { return Ok(()) };
+        if locked.hashes.is_empty() {
+            return Ok(());
+        }
+        let failed = |source| LockError::Io { path: package.path().to_owned(), source };
+        let has = package.known_hashes().map_err(failed)?.list();
+        if has.iter().any(|hash| locked.hashes.contains(hash)) {
+            return Ok(());
+        }
+        let source_address = Box::new(found.source.clone());
+        Err(LockError::OtherPackage { source_address, package: package.path().to_owned(), has })
+    }
+
+    /// Writes it as `tofu init` does: complete, or not at all.
+    pub fn write(&self, folder: &Path) -> Result<(), LockError> {
+        let path = folder.join(FILE);
+        let write = || {
+            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            file.write_all(self.text().as_bytes())?;
+            file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
+            file.as_file().sync_all()?;
+            file.persist(&path)?;
+            Ok(())
+        };
+        write().map_err(|source| LockError::Io { path: path.clone(), source })
+    }
+
+    fn text(&self) -> String {
+        let mut text = "# This file is maintained automatically by \"tofu init\".\n\
+                        # Manual edits may be lost in future updates.\n"
+            .to_owned();
+        for (source, locked) in &self.providers {
+            text += &format!("\nprovider \"{source}\" {{\n");
+            if locked.constraints.is_empty() {
+                text += &format!("  version = \"{}\"\n", locked.version);
+            } else {
+                text +=
+                    &format!("  version     = \"{}\"\n  constraints = \"{}\"\n", locked.version, locked.constraints);
+            }
+            let mut hashes = locked.hashes.clone();
+            hashes.sort();
+            if !hashes.is_empty() {
+                text += "  hashes = [\n";
+                text.extend(hashes.iter().map(|hash| format!("    \"{hash}\",\n")));
+                text += "  ]\n";
+            }
+            text += "}\n";
+        }
+        text
     }
 
     fn parse(text: &str) -> Result<LockFile, Fault> {
-        let mut versions = BTreeMap::new();
+        let mut providers = BTreeMap::new();
         for provider in parse(text)?.into_iter().filter(|item| item.key == "provider") {
             let line = provider.line;
             let [address] = &provider.labels[..] else {
                 return Err((line, "a provider has exactly one address".into()));
             };
             let source: Source = address.parse().map_err(|error| (line, format!("{error}")))?;
-            let version = provider.block()?.into_iter().find(|item| item.key == "version");
-            let version = version.ok_or_else(|| (line, format!("{source} has no version")))?.text()?;
-            versions.insert(source, version.parse().map_err(|error| (line, format!("{error}")))?);
+            let (mut version, mut constraints, mut hashes) = (None, String::new(), Vec::new());
+            for item in provider.block()? {
+                match item.key.as_str() {
+                    "version" => version = Some(item.text()?),
+                    "constraints" => constraints = item.text()?,
+                    "hashes" => hashes = item.texts()?,
+                    _ => {}
+                }
+            }
+            let version = version.ok_or_else(|| (line, format!("{source} has no version")))?;
+            let version = version.parse().map_err(|error| (line, format!("{error}")))?;
+            providers.insert(source, Locked { version, constraints, hashes });
         }
-        Ok(LockFile { versions })
+        Ok(LockFile { providers })
     }
 }
 

@@ -13,6 +13,7 @@ use landform_registry::{CliConfig, Constraints, Found, LockFile, Places, Source}
 use crate::known::KnownProviders;
 
 /// Providers that are installed on this machine, run as processes: on what terms, the known providers say.
+#[derive(Clone)]
 pub struct LocalProviders {
     places: Option<Places>,
     known: KnownProviders,
@@ -40,7 +41,9 @@ impl LocalProviders {
             None => CliConfig::of_user().map_err(text)?.places(folder),
         };
         let lock = LockFile::of_folder(folder).map_err(text)?;
-        places.find(&source, &constraints, lock.version(&source)).map_err(text)
+        let found = places.find(&source, &constraints, lock.version(&source)).map_err(text)?;
+        lock.check(&found).map_err(text)?;
+        Ok(found)
     }
 }
 
@@ -51,9 +54,11 @@ fn text(error: impl std::fmt::Display) -> String {
 #[async_trait]
 impl Providers for LocalProviders {
     async fn locate(&self, folder: &Path, requirement: &Requirement) -> Result<Located, landform_engine::Diagnostic> {
-        let found = self.find(folder, requirement).map_err(|error| failed("Provider not found", error))?;
-        let path = found.binary;
         // A provider may have hundreds of megabytes, and they are read to know it by its content.
+        let (this, folder, wanted) = (self.clone(), folder.to_owned(), requirement.clone());
+        let found = tokio::task::spawn_blocking(move || this.find(&folder, &wanted)).await.map_err(text);
+        let found = found.and_then(|found| found).map_err(|error| failed("Provider not found", error))?;
+        let path = found.binary;
         let read = tokio::task::spawn_blocking(move || Binary::at(&path)).await.map_err(text);
         let binary = read.and_then(|read| read.map_err(text));
         let binary = binary.map_err(|error| failed("Provider cannot be read", error))?;
