@@ -88,6 +88,14 @@ impl Landform {
         self.process.id()
     }
 
+    /// Whether it runs no more, by whatever hand.
+    pub fn has_ended(&self) -> Result<bool> {
+        let Ok(text) = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())) else { return Ok(true) };
+        let state = text.rsplit_once(") ").context("/proc/PID/stat has a name")?.1;
+        // Dead, but not yet asked for how it died.
+        Ok(state.starts_with(['Z', 'X']))
+    }
+
     /// SIGKILL: the process gets no chance to do anything.
     pub fn kill(mut self) -> Result<()> {
         self.process.kill()?;

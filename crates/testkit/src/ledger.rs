@@ -69,6 +69,45 @@ pub fn append(path: &Path, operation: &Operation) -> io::Result<()> {
     lines::append(path, operation)
 }
 
+/// Which change of a ledger kills whoever asked for it, and when. Armed by a judge, fired once by the provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kill {
+    /// How many changes go well before.
+    pub spared: usize,
+    /// The change is made, but nobody hears of it; otherwise it is not even made.
+    pub after: bool,
+}
+
+impl Kill {
+    fn path(ledger: &Path) -> PathBuf {
+        ledger.with_extension("kill")
+    }
+
+    pub fn arm(self, ledger: &Path) -> io::Result<()> {
+        std::fs::write(Kill::path(ledger), serde_json::to_vec(&self)?)
+    }
+
+    /// True once it has fired, or was never armed.
+    pub fn is_over(ledger: &Path) -> bool {
+        !Kill::path(ledger).exists()
+    }
+
+    pub fn disarm(ledger: &Path) -> io::Result<()> {
+        std::fs::remove_file(Kill::path(ledger))
+    }
+
+    /// The kill that is due with the next change, if any. One that is not due yet is counted down.
+    pub fn due(ledger: &Path) -> io::Result<Option<Kill>> {
+        let path = Kill::path(ledger);
+        let Ok(text) = std::fs::read(&path) else { return Ok(None) };
+        let kill: Kill = serde_json::from_slice(&text)?;
+        match kill.spared.checked_sub(1) {
+            Some(spared) => Kill { spared, ..kill }.arm(ledger).map(|()| None),
+            None => std::fs::remove_file(&path).map(|()| Some(kill)),
+        }
+    }
+}
+
 /// Puts the provider into a filesystem mirror, unpacked. Returns the executable's path there.
 pub fn install(mirror: &Path) -> io::Result<PathBuf> {
     let folder = mirror.join("registry.opentofu.org").join(SOURCE).join(VERSION).join(parts::platform());

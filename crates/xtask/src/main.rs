@@ -36,6 +36,9 @@ enum Task {
         applies: u32,
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// At every provider call that changes something instead, with the native engine.
+        #[arg(long)]
+        every_call: bool,
     },
     /// Holds the native engine to OpenTofu, story by story, by recordings of OpenTofu.
     Oracle {
@@ -69,7 +72,8 @@ fn main() -> Result<()> {
         Task::Parts => parts::get(),
         Task::Arrows => arrows::check(),
         Task::Licences => licences::check(),
-        Task::Kills { applies, seed } => test::kills(applies, seed),
+        Task::Kills { every_call: true, .. } => test::kills_at_every_call(),
+        Task::Kills { applies, seed, .. } => test::kills(applies, seed),
         Task::Chaos { seed, kills } => test::chaos(seed, kills),
         Task::Oracle { release, args } => test::oracle(release, &args),
         Task::Bench { seconds } => test::bench(seconds),

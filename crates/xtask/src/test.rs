@@ -26,6 +26,7 @@ pub fn all() -> Result<()> {
     shell::step("binaries for tests", shell::cargo().args(["build", "--workspace", "--bins", "--locked", "--quiet"]))?;
     shell::step("tests", shell::cargo().args(["test", "--workspace", "--locked", "--quiet", "--no-fail-fast"]))?;
     kills(KILLS_PER_PAIR, 1)?;
+    kills_at_every_call()?;
     chaos(1, SHORT_CHAOS)?;
     shell::step("the demo of the README", release("landform").arg("demo"))?;
     eprintln!("\nAll checks passed in {:.0?}.", begin.elapsed());
@@ -42,6 +43,12 @@ pub fn kills(applies: u32, seed: u64) -> Result<()> {
         "kills",
         release("landform-kills").args(["--applies", &applies.to_string(), "--seed", &seed.to_string()]),
     )
+}
+
+pub fn kills_at_every_call() -> Result<()> {
+    build_release()?;
+    let args = ["--every-call", "--stores", "sqlite", "--engines", "native"];
+    shell::step("kills at every call", release("landform-kills").args(args))
 }
 
 pub fn oracle(release: bool, args: &[String]) -> Result<()> {

@@ -10,7 +10,8 @@ use landform_cty::{Number, Type, Value};
 use landform_protocol::wire::Version;
 use landform_protocol::{Diagnostic, Schema};
 use landform_provider_kit::{Definition, Failure, Kit, Resource, Resources, block, number, run, string};
-use landform_testkit::ledger::{self, Object, Operation};
+use landform_testkit::ledger::{self, Kill, Object, Operation};
+use tokio::sync::Mutex;
 
 fn main() -> ExitCode {
     run(Version::V6, Kit::new(Provider))
@@ -120,8 +121,29 @@ async fn write(path: &Path, object: &Value, operation: Operation) -> Result<(), 
     let delay = object.get("delay_ms").and_then(Value::as_number).and_then(Number::to_usize);
     let half = Duration::from_millis(delay.unwrap_or(0) as u64) / 2;
     tokio::time::sleep(half).await;
-    ledger::append(path, &operation)
-        .map_err(|error| Diagnostic::error("Cannot write the ledger", error.to_string()))?;
+    {
+        // The count of changes before a kill must not race.
+        static WRITING: Mutex<()> = Mutex::const_new(());
+        let _writing = WRITING.lock().await;
+        let failed = |error: std::io::Error| Diagnostic::error("Cannot write the ledger", error.to_string());
+        let kill = Kill::due(path).map_err(failed)?;
+        if kill.is_some_and(|kill| !kill.after) {
+            kill_the_caller().await;
+        }
+        ledger::append(path, &operation).map_err(failed)?;
+        if kill.is_some() {
+            kill_the_caller().await;
+        }
+    }
     tokio::time::sleep(half).await;
     Ok(())
+}
+
+/// Whoever started this process gets no answer, and no chance to do anything about it.
+async fn kill_the_caller() {
+    if let Some(caller) = rustix::process::getppid() {
+        let _ = rustix::process::kill_process(caller, rustix::process::Signal::KILL);
+    }
+    // This process goes with its caller.
+    std::future::pending().await
 }

@@ -19,10 +19,13 @@ pub fn plan(mut json: Json) -> Json {
     for change in json["resource_changes"].as_array_mut().into_iter().flatten() {
         if let Some(paths) = change["change"]["replace_paths"].as_array_mut() {
             paths.sort_by_key(Json::to_string);
+        }
+        if change["change"]["actions"].as_array().is_some_and(|actions| actions.len() == 2) {
             replaced.push(change["address"].clone());
         }
     }
     forget_replaced(&mut json["planned_values"]["root_module"], &replaced);
+    in_order(&mut json, "checks");
     Symbols::default().blurred(json, false)
 }
 
@@ -38,8 +41,16 @@ fn forget_replaced(module: &mut Json, replaced: &[Json]) {
     }
 }
 
+/// Results of checks are a set.
+fn in_order(json: &mut Json, name: &str) {
+    if let Some(results) = json.get_mut(name).and_then(Json::as_array_mut) {
+        results.sort_by_key(Json::to_string);
+    }
+}
+
 pub fn state(mut json: Json) -> Json {
     json["lineage"] = Json::Null;
+    in_order(&mut json, "check_results");
     Symbols::default().blurred(json, false)
 }
 
@@ -69,6 +80,8 @@ impl Symbols {
                 let fields = fields.into_iter().map(|(name, inner)| {
                     let inner = match inner {
                         Json::Number(_) if of_time && TIME_PARTS.contains(&name.as_str()) => "«time»".into(),
+                        // The key of an object that was replaced and is still there is drawn by lot.
+                        Json::String(_) if name == "deposed" => "«deposed»".into(),
                         inner => self.blurred(inner, of_time),
                     };
                     (name, inner)

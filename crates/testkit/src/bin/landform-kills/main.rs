@@ -1,4 +1,5 @@
-//! Kills the real binary with SIGKILL at random moments of many applies and judges what is left.
+//! Kills the real binary with SIGKILL, at random moments of many applies or at every call of a provider that changes
+//! something, and judges what is left.
 //!
 //! The judge is the ledger provider: its create makes a new object with a random id every time, and nothing can be
 //! looked up by name, so a create that is repeated shows as a second object and one that is forgotten as an orphan.
@@ -23,6 +24,9 @@ struct Options {
     stores: Vec<String>,
     #[arg(long, value_delimiter = ',', default_value = "native,cli")]
     engines: Vec<String>,
+    /// At every call that changes something, before and after it has changed, instead of at random moments.
+    #[arg(long)]
+    every_call: bool,
     /// Leaves the data folders behind and says where they are.
     #[arg(long)]
     keep: bool,
@@ -57,8 +61,13 @@ async fn main() -> Result<()> {
                 // The provider writes its ledger beside the data folder.
                 more: vec!["--cli-may-write".to_owned(), folder.path().display().to_string()],
             };
-            println!("{store}, {engine}: {} applies, seed {}", options.applies, options.seed);
-            let result = walk::run(&setup, engine, options.applies, options.seed).await;
+            let result = if options.every_call {
+                println!("{store}, {engine}: at every call");
+                walk::run_every_call(&setup, engine).await
+            } else {
+                println!("{store}, {engine}: {} applies, seed {}", options.applies, options.seed);
+                walk::run(&setup, engine, options.applies, options.seed).await
+            };
             match result {
                 Ok(summary) => println!("  {summary}"),
                 Err(error) => {

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use landform_testkit::judge;
 use landform_testkit::landform::{Landform, Setup, answer};
+use landform_testkit::ledger::Kill;
+use landform_testkit::tofu::Tofu;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use reqwest::Method;
@@ -70,18 +72,7 @@ struct Change {
 }
 
 pub async fn run(setup: &Setup, engine: &str, applies: u32, seed: u64) -> Result<Summary> {
-    let mut walk = Walk {
-        setup,
-        engine,
-        ledger: setup.data.with_file_name("ledger"),
-        random: StdRng::seed_from_u64(seed),
-        landform: Some(Landform::start(setup).await?),
-        deployments: BTreeMap::new(),
-        made: 0,
-        summary: Summary::default(),
-    };
-    walk.landform()?.call("PUT", "/v1/tenants/kills", Some(json!({}))).await?;
-    walk.landform()?.push_template("kills", &[("main.tf", TEMPLATE)]).await?;
+    let mut walk = Walk::new(setup, engine, seed).await?;
     let usual = walk.usual_duration().await.context("before any kill")?;
     for step in 0..applies {
         let change = walk.next_change();
@@ -97,6 +88,112 @@ pub async fn run(setup: &Setup, engine: &str, applies: u32, seed: u64) -> Result
     }
     walk.settle_accounts().await?;
     Ok(walk.summary)
+}
+
+/// Kills at every call that changes something, before and after the change is made: create, update, replace, destroy.
+/// At the end the real OpenTofu finds nothing to do on the states.
+pub async fn run_every_call(setup: &Setup, engine: &str) -> Result<Summary> {
+    let mut walk = Walk::new(setup, engine, 0).await?;
+    let first = || Inputs { size: 1, kind: 0 };
+    let stories: [(&str, Option<Inputs>, Option<Inputs>); 4] = [
+        ("create", None, Some(first())),
+        ("update", Some(first()), Some(Inputs { size: 2, ..first() })),
+        ("replace", Some(first()), Some(Inputs { kind: 1, ..first() })),
+        ("destroy", Some(first()), None),
+    ];
+    for (story, before, wanted) in &stories {
+        for after in [false, true] {
+            for spared in 0.. {
+                let deployment = walk.new_name();
+                let place = || format!("{story}, call {}, {}", spared + 1, if after { "after" } else { "before" });
+                if let Some(before) = before {
+                    let change = Change { deployment: deployment.clone(), wanted: Some(before.clone()) };
+                    let run = run_of(&walk.submit(&change, &format!("{deployment}-before")).await?)?;
+                    walk.finish(&run).await.with_context(place)?;
+                    walk.accept(change).await.with_context(place)?;
+                }
+                Kill { spared, after }.arm(&walk.ledger)?;
+                let change = Change { deployment, wanted: wanted.clone() };
+                if !walk.killed_by_provider(change).await.with_context(place)? {
+                    ensure!(spared > 0, "{story} has at least one call");
+                    break;
+                }
+            }
+        }
+    }
+    walk.hand_over_to_tofu().await?;
+    walk.settle_accounts().await?;
+    Ok(walk.summary)
+}
+
+impl<'a> Walk<'a> {
+    async fn new(setup: &'a Setup, engine: &'a str, seed: u64) -> Result<Walk<'a>> {
+        let walk = Walk {
+            setup,
+            engine,
+            ledger: setup.data.with_file_name("ledger"),
+            random: StdRng::seed_from_u64(seed),
+            landform: Some(Landform::start(setup).await?),
+            deployments: BTreeMap::new(),
+            made: 0,
+            summary: Summary::default(),
+        };
+        walk.landform()?.call("PUT", "/v1/tenants/kills", Some(json!({}))).await?;
+        walk.landform()?.push_template("kills", &[("main.tf", TEMPLATE)]).await?;
+        Ok(walk)
+    }
+
+    /// Makes a change during which the provider kills the server. False: it had fewer calls than that, and all went well.
+    async fn killed_by_provider(&mut self, change: Change) -> Result<bool> {
+        let key = format!("{}-killed", change.deployment);
+        let accepted = self.submit(&change, &key).await?;
+        let run = run_of(&accepted)?;
+        let killed = loop {
+            if self.landform()?.has_ended()? {
+                break true;
+            }
+            let now = self.landform()?.call("GET", &format!("/v1/runs/{run}"), None).await;
+            let ended =
+                now.is_ok_and(|now| !matches!(now["status"].as_str(), Some("queued" | "planning" | "applying")));
+            if ended && !self.landform()?.has_ended()? {
+                break false;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
+        if killed {
+            ensure!(Kill::is_over(&self.ledger), "the server died of something else");
+            self.summary.kills += 1;
+            drop(self.landform.take());
+            self.landform = Some(Landform::start(self.setup).await?);
+        } else {
+            Kill::disarm(&self.ledger)?;
+        }
+        self.finish(&run).await?;
+        self.accept(change).await?;
+        Ok(killed)
+    }
+
+    /// The real OpenTofu goes on from every state, and finds nothing to do.
+    async fn hand_over_to_tofu(&self) -> Result<()> {
+        for (deployment, inputs) in &self.deployments {
+            let folder = tempfile::tempdir()?;
+            let tofu = Tofu::new(&folder.path().join("work"), &self.setup.providers)?;
+            tofu.write("main.tf", TEMPLATE)?;
+            let path = format!("/v1/tenants/kills/deployments/{deployment}/state");
+            let state = self.landform()?.request(Method::GET, &path).send().await?.text().await?;
+            tofu.write("terraform.tfstate", &state)?;
+            let variables = json!({
+                "ledger": self.ledger, "name": deployment, "size": inputs.size, "kind": format!("kind{}", inputs.kind),
+            });
+            tofu.write("terraform.tfvars.json", &variables.to_string())?;
+            let init = tofu.run(["init", "-input=false", "-no-color"])?;
+            ensure!(init.status.success(), "tofu init: {}", String::from_utf8_lossy(&init.stderr));
+            let plan = tofu.run(["plan", "-detailed-exitcode", "-input=false", "-no-color"])?;
+            let said = String::from_utf8_lossy(&plan.stdout);
+            ensure!(plan.status.code() == Some(0), "OpenTofu on the state of {deployment}: {said}");
+        }
+        Ok(())
+    }
 }
 
 impl Walk<'_> {
