@@ -10,11 +10,11 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Accepted, AuditEntry, AuditList, BatchResult, Connection, ConnectionList, ConnectionSpec, Deployment,
-    DeploymentList, DeploymentSpec, Event, EventList, FailureGroup, FailureList, Outputs, ProblemBody, Recovery,
-    Reject, RetryAll, Rollback, Run, RunList, RunRequest, Template, TemplateDetail, TemplateList, TemplateUse,
-    TemplateUseList, TemplateVersion, Tenant, TenantList, TenantSpec, Timestamp, Token, TokenList, TokenMade,
-    TokenSpec,
+    Accepted, AuditEntry, AuditList, BatchResult, Connection, ConnectionList, ConnectionSpec, Delivery, DeliveryList,
+    Deployment, DeploymentList, DeploymentSpec, Event, EventList, FailureGroup, FailureList, Outputs, ProblemBody,
+    Recovery, Reject, RetryAll, Rollback, Run, RunList, RunRequest, Template, TemplateDetail, TemplateList,
+    TemplateUse, TemplateUseList, TemplateVersion, Tenant, TenantList, TenantSpec, Timestamp, Token, TokenList,
+    TokenMade, TokenSpec, Webhook, WebhookList, WebhookMade, WebhookSpec,
 };
 
 const CONNECT: Duration = Duration::from_secs(10);
@@ -113,8 +113,23 @@ pub type Events = BoxStream<'static, Result<Event, ClientError>>;
 
 impl Client {
     pub fn new(server: &str, token: SecretString) -> Result<Client, ClientError> {
-        let http = reqwest::Client::builder().connect_timeout(CONNECT).build();
-        let http = http.map_err(|e| ClientError::Garbled(e.to_string()))?;
+        let http = reqwest::Client::builder();
+        // Who speaks in clear needs no certificates, and must not depend on whether the system has any.
+        let http = if server.starts_with("https://") { http } else { http.tls_certs_only([]) };
+        Client::with(server, token, http)
+    }
+
+    /// The same, for a server whose certificate was made by an authority that only these certificates (PEM) name.
+    pub fn trusting(server: &str, token: SecretString, authority: &[u8]) -> Result<Client, ClientError> {
+        let certificates = reqwest::Certificate::from_pem_bundle(authority);
+        let certificates = certificates.map_err(|e| ClientError::Garbled(format!("the authority: {}", cause(&e))))?;
+        Client::with(server, token, reqwest::Client::builder().tls_certs_only(certificates))
+    }
+
+    fn with(server: &str, token: SecretString, http: reqwest::ClientBuilder) -> Result<Client, ClientError> {
+        install_cryptography();
+        let http = http.connect_timeout(CONNECT).build();
+        let http = http.map_err(|e| ClientError::Garbled(cause(&e)))?;
         Ok(Client { base: format!("{}/v1", server.trim_end_matches('/')), token, http })
     }
 
@@ -171,6 +186,23 @@ impl Client {
 
     pub async fn connection_delete(&self, tenant: &TenantName, name: &ConnectionName) -> Result<(), ClientError> {
         self.done(self.request(Method::DELETE, &connection_path(tenant, name))).await
+    }
+
+    pub async fn webhook_create(&self, tenant: &TenantName, spec: &WebhookSpec) -> Result<WebhookMade, ClientError> {
+        self.read(self.request(Method::POST, &format!("tenants/{tenant}/webhooks")).json(spec)).await
+    }
+
+    pub async fn webhooks(&self, tenant: &TenantName) -> Result<Vec<Webhook>, ClientError> {
+        self.get(&format!("tenants/{tenant}/webhooks")).await.map(|list: WebhookList| list.webhooks)
+    }
+
+    pub async fn webhook_delete(&self, tenant: &TenantName, id: &str) -> Result<(), ClientError> {
+        self.done(self.request(Method::DELETE, &format!("tenants/{tenant}/webhooks/{}", segment(id)))).await
+    }
+
+    pub async fn deliveries(&self, tenant: &TenantName, id: &str) -> Result<Vec<Delivery>, ClientError> {
+        let path = format!("tenants/{tenant}/webhooks/{}/deliveries", segment(id));
+        self.get(&path).await.map(|list: DeliveryList| list.deliveries)
     }
 
     /// `archive` is a gzipped tar file.
@@ -428,6 +460,11 @@ fn json_lines(chunks: BoxStream<'static, Result<Bytes, ClientError>>) -> BatchRe
 
 fn deployment_path(location: &Location) -> String {
     format!("tenants/{}/deployments/{}", location.tenant, location.deployment)
+}
+
+/// One implementation of TLS for the whole process. Whoever comes first installs it; it is always this one.
+pub fn install_cryptography() {
+    let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
 }
 
 fn connection_path(tenant: &TenantName, name: &ConnectionName) -> String {

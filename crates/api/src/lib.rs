@@ -14,9 +14,12 @@ mod run;
 mod template;
 mod tenant;
 mod time;
+mod webhook;
 
 pub use access::{AuditEntry, AuditList, Token, TokenList, TokenMade, TokenSpec};
-pub use client::{AuditFilter, BatchResults, Client, ClientError, Events, Location, RunFilter, Scope, Write};
+pub use client::{
+    AuditFilter, BatchResults, Client, ClientError, Events, Location, RunFilter, Scope, Write, install_cryptography,
+};
 pub use connection::{Connection, ConnectionList, ConnectionSpec};
 pub use deployment::{
     Accepted, BatchLine, BatchMethod, BatchResult, Deployment, DeploymentList, DeploymentSpec, Output, Outputs,
@@ -29,3 +32,4 @@ pub use template::{
 };
 pub use tenant::{Tenant, TenantList, TenantSpec};
 pub use time::Timestamp;
+pub use webhook::{Delivery, DeliveryList, Webhook, WebhookList, WebhookMade, WebhookSpec};

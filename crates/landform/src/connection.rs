@@ -18,6 +18,9 @@ pub struct Connection {
     /// The token to speak with; otherwise the admin token in the data folder is used
     #[arg(long, global = true, env = "LANDFORM_TOKEN", hide_env_values = true)]
     token: Option<String>,
+    /// Certificates (PEM) of the authority that made the server's; otherwise those of the system are trusted
+    #[arg(long, global = true, env = "LANDFORM_CA", value_name = "FILE")]
+    ca: Option<PathBuf>,
     /// The data folder [default: ~/.local/share/landform]
     #[arg(long, global = true, env = "LANDFORM_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
@@ -29,7 +32,12 @@ impl Connection {
             Some(token) => token.clone(),
             None => self.token_of_data_folder()?,
         };
-        Ok(Client::new(&self.server, SecretString::from(token))?)
+        let token = SecretString::from(token);
+        let Some(ca) = &self.ca else { return Ok(Client::new(&self.server, token)?) };
+        let authority = std::fs::read(ca).map_err(|e| {
+            Failure::usage(format!("{}: {e}", ca.display()), "Name a file of certificates in PEM with --ca.")
+        })?;
+        Ok(Client::trusting(&self.server, token, &authority)?)
     }
 
     pub fn data_folder(&self) -> Result<PathBuf, Failure> {

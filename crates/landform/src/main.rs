@@ -18,6 +18,7 @@ mod template;
 mod tenant;
 mod tf;
 mod watch;
+mod webhook;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -96,6 +97,9 @@ enum Command {
     Provider(provider::Command),
     /// What is wrong with this installation, and what to do about it
     Doctor(doctor::Options),
+    /// Webhooks: who is told about a tenant's runs
+    #[command(subcommand)]
+    Webhook(webhook::Command),
     /// OpenTofu's commands in an ordinary folder, carried out by the native engine
     #[command(disable_help_flag = true)]
     Tf {
@@ -131,6 +135,7 @@ async fn main() -> ExitCode {
         Command::Engine(command) => engine::run(command, &connection, json).await,
         Command::Provider(command) => provider::run(command, &connection, json),
         Command::Doctor(options) => doctor::run(options, &connection, json).await,
+        Command::Webhook(command) => webhook::run(command, &connection, json).await,
         Command::Tf { args } => return tf::run(args).await,
     };
     match done {

@@ -48,6 +48,9 @@ pub struct Options {
     /// The `tofu` binary for the CLI engine [default: the one in PATH]
     #[arg(long, env = "LANDFORM_TOFU", value_name = "FILE")]
     tofu: Option<PathBuf>,
+    /// A host that webhooks may reach although its address is not public; may be given several times
+    #[arg(long, value_name = "HOST")]
+    allow_webhook_host: Vec<String>,
     /// An environment variable that connections may set for providers; may be given several times
     #[arg(long, value_name = "NAME")]
     allow_environment: Vec<String>,
@@ -113,6 +116,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 pub async fn run(options: Options, connection: &Connection) -> Result<(), Failure> {
     log_to_stderr();
+    landform_api::install_cryptography();
     let data = connection.data_folder()?;
     let in_data = |e: std::io::Error| {
         Failure::broken(format!("the data folder {}: {e}", data.display()), "Name another one with --data.")
@@ -133,7 +137,9 @@ pub async fn run(options: Options, connection: &Connection) -> Result<(), Failur
         Failure::broken(format!("cannot listen on {}: {e}", options.listen), "Name another address with --listen.")
     })?;
     let worker = start_worker(&options, &data, &store).await?;
-    let chores = store.start_chores(store.upkeep());
+    let allowed = options.allow_webhook_host.iter().cloned().collect();
+    let chores = landform_runner::deliver_webhooks(store.upkeep(), &store, allowed);
+    let chores = store.start_chores(chores);
     let chores = chores.map_err(|e| Failure::broken(e.to_string(), "The log above may say more."))?;
     tracing::info!(address = %options.listen, "listening");
     let serving = async {

@@ -31,8 +31,14 @@ async fn both_vendors_answer() {
     for (vendor, ledger) in [("cato", json!({"accounts": {}})), ("versa", json!({}))] {
         let (_simulator, said) = start(vendor);
         let control = said["control"].as_str().expect("an address");
-        let answer: Value =
-            reqwest::get(format!("{control}/ledger")).await.expect("an answer").json().await.expect("JSON");
+        let answer: Value = landform_testkit::http_client(std::time::Duration::from_secs(60))
+            .get(format!("{control}/ledger"))
+            .send()
+            .await
+            .expect("an answer")
+            .json()
+            .await
+            .expect("JSON");
         for (name, value) in ledger.as_object().expect("an object") {
             assert_eq!(&answer[name], value, "{vendor}");
         }

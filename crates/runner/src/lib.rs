@@ -17,8 +17,10 @@ mod recover;
 mod report;
 mod straight;
 mod templates;
+mod webhooks;
 mod worker;
 
 pub use choose::Engines;
 pub use templates::LanguageReader;
+pub use webhooks::deliver_webhooks;
 pub use worker::{Settings, StartError, Worker};

@@ -24,6 +24,7 @@ mod tenants;
 mod tokens;
 mod view;
 mod wait;
+mod webhooks;
 
 use std::sync::Arc;
 

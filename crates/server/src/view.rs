@@ -40,6 +40,27 @@ pub(crate) fn connection(connection: store::Connection) -> api::Connection {
     }
 }
 
+pub(crate) fn webhook(webhook: store::Webhook) -> api::Webhook {
+    api::Webhook { id: webhook.id, url: webhook.url, events: webhook.events, created_at: at(webhook.created_at) }
+}
+
+pub(crate) fn delivery(delivery: store::Delivery) -> api::Delivery {
+    api::Delivery {
+        id: delivery.id,
+        event: delivery.event,
+        tenant: delivery.tenant,
+        deployment: delivery.deployment,
+        run: delivery.run,
+        generation: delivery.generation,
+        status: delivery.status,
+        attempts: delivery.attempts,
+        answer: delivery.answer,
+        error: delivery.error,
+        created_at: at(delivery.created_at),
+        ended_at: delivery.ended_at.map(at),
+    }
+}
+
 pub(crate) fn audit_entry(entry: store::AuditEntry) -> api::AuditEntry {
     api::AuditEntry {
         seq: entry.seq,

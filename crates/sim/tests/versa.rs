@@ -19,7 +19,7 @@ impl Director {
         let options = Options { task, ..Options::default() };
         let running = Running::start(Vendor::Versa, listener, options).await.expect("a simulator");
         let root = format!("http://{}", running.address());
-        Self { _running: running, root, http: reqwest::Client::new() }
+        Self { _running: running, root, http: landform_testkit::http_client(Duration::from_secs(60)) }
     }
 
     async fn call(&self, method: Method, path: &str, body: Value) -> (StatusCode, Value) {

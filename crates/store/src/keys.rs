@@ -120,6 +120,14 @@ impl TenantKey {
         Ok(self.key.seal(&connection_context(&self.tenant, name, version), plain)?)
     }
 
+    pub(crate) fn seal_webhook(&self, id: &str, secret: &[u8]) -> Result<Vec<u8>, StoreError> {
+        Ok(self.key.seal(&Context::new(&["webhook", self.tenant.as_str(), id]), secret)?)
+    }
+
+    pub(crate) fn open_webhook(&self, id: &str, sealed: &[u8]) -> Result<Vec<u8>, StoreError> {
+        Ok(self.key.open(&Context::new(&["webhook", self.tenant.as_str(), id]), sealed)?)
+    }
+
     /// For telling two requests apart without keeping them.
     pub(crate) fn hash_body(&self, body: &[u8]) -> Vec<u8> {
         self.key.hash(&Context::new(&["request-body", self.tenant.as_str()]), body).to_vec()

@@ -32,6 +32,7 @@ mod retention;
 mod transition;
 mod upkeep;
 mod view;
+mod webhook;
 
 pub use accept::{Accepted, DeploymentWrite, IdempotencyKey};
 pub use access::{NewToken, Token};
@@ -53,3 +54,4 @@ pub use read::RunFilter;
 pub use reader::{AnyTemplate, TemplateReader};
 pub use retention::Retention;
 pub use view::{Deployment, Event, Outputs, Run, StateVersion, Template, TemplateVersion, Tenant};
+pub use webhook::{Delivery, DueDelivery, Sent, Webhook};

@@ -55,7 +55,7 @@ impl Landform {
             process,
             base: format!("http://127.0.0.1:{port}"),
             token: String::new(),
-            http: reqwest::Client::builder().timeout(PATIENCE).build()?,
+            http: crate::http_client(PATIENCE),
         };
         landform.wait_until_ready(&setup.data).await?;
         Ok(landform)

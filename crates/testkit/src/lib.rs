@@ -14,3 +14,10 @@ pub mod probe;
 pub mod programs;
 pub mod tofu;
 pub mod transcript;
+
+/// An HTTP client for servers on this machine, which are spoken to in clear. All the same its TLS needs an implementation
+/// for the whole process, which is installed here.
+pub fn http_client(patience: std::time::Duration) -> reqwest::Client {
+    let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().timeout(patience).tls_certs_only([]).build().expect("a client")
+}

@@ -20,7 +20,7 @@ impl Door {
         }
         let mut request = request.build().unwrap();
         request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
-        let response = reqwest::Client::new().execute(request).await.unwrap();
+        let response = crate::http().execute(request).await.unwrap();
         let status = response.status();
         let problem: Value = serde_json::from_str(&response.text().await.unwrap()).unwrap_or_default();
         (status, problem["code"].as_str().unwrap_or_default().to_owned())
@@ -52,6 +52,9 @@ async fn another_tenant_does_not_exist(memory: Memory) {
     let others = others.await.unwrap()["token"]["id"].as_str().unwrap().to_owned();
     let values = json!({"variables": {"key": "s3cret"}});
     door.landform.call("PUT", "/v1/tenants/other/connections/cloud", Some(values)).await.unwrap();
+    let hook = json!({"url": "https://example.org/hook"});
+    let hook = door.landform.call("POST", "/v1/tenants/other/webhooks", Some(hook)).await.unwrap();
+    let webhook = hook["webhook"]["id"].as_str().unwrap().to_owned();
     let document = door.landform.call("GET", "/openapi.json", None).await.unwrap();
     let before = door.landform.call("GET", "/v1/audit?limit=1", None).await.unwrap();
     let mut tried = 0;
@@ -67,6 +70,7 @@ async fn another_tenant_does_not_exist(memory: Memory) {
                 .replace("{run}", run["id"].as_str().unwrap())
                 .replace("{token}", &others)
                 .replace("{connection}", "cloud")
+                .replace("{webhook}", &webhook)
                 .replace("{template}", "it");
             assert!(!filled.contains("{version}") || tenancy == "shared", "{path}");
             let filled = filled.replace("{version}", "1");
@@ -88,7 +92,7 @@ async fn another_tenant_does_not_exist(memory: Memory) {
                     );
                     let mut request = door.landform.request(Method::GET, &filled).build().unwrap();
                     request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
-                    let body = reqwest::Client::new().execute(request).await.unwrap().text().await.unwrap();
+                    let body = crate::http().execute(request).await.unwrap().text().await.unwrap();
                     assert!(!body.contains("\"other\""), "{filled} shows what is another tenant's: {body}");
                 }
                 "narrowed" | "shared" => {}
@@ -102,7 +106,7 @@ async fn another_tenant_does_not_exist(memory: Memory) {
     let line = json!({"method": "delete", "tenant": "other", "deployment": "site"});
     let mut request = door.landform.request(Method::POST, "/v1/batch").body(line.to_string()).build().unwrap();
     request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
-    let answer = reqwest::Client::new().execute(request).await.unwrap().text().await.unwrap();
+    let answer = crate::http().execute(request).await.unwrap().text().await.unwrap();
     assert!(answer.contains("tenant_unknown"), "a line of a batch, too: {answer}");
     let after = door.landform.call("GET", "/v1/audit?limit=1", None).await.unwrap();
     assert_eq!(after, before, "nothing happened");

@@ -7,6 +7,7 @@ mod installation;
 mod refusals;
 mod rest;
 mod state;
+mod webhooks;
 
 use std::path::PathBuf;
 
@@ -46,7 +47,7 @@ impl Door {
             tofu: Some(tofu),
             workers: 2,
             // Some templates here need something that fails, or takes its time.
-            more: ["--allow", "local-exec"].map(str::to_owned).to_vec(),
+            more: ["--allow", "local-exec", "--allow-webhook-host", "127.0.0.1"].map(str::to_owned).to_vec(),
         };
         let landform = Landform::start(&setup).await.unwrap();
         Door { landform, setup, data, _postgres: postgres }
@@ -58,6 +59,11 @@ impl Door {
         let landform = Landform::start(&self.setup).await.unwrap();
         Door { landform, ..self }
     }
+}
+
+/// A client without a token.
+fn http() -> reqwest::Client {
+    landform_testkit::http_client(std::time::Duration::from_secs(120))
 }
 
 fn binary() -> PathBuf {

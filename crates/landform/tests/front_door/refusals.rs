@@ -28,7 +28,7 @@ async fn whatever_is_wrong_is_said_with_a_code_and_a_hint() {
     use StatusCode as S;
 
     // Tokens.
-    let no_token = reqwest::Client::new().get(ask(Method::GET, "/v1/tenants").build().unwrap().url().clone());
+    let no_token = crate::http().get(ask(Method::GET, "/v1/tenants").build().unwrap().url().clone());
     refused(no_token.try_clone().unwrap(), S::UNAUTHORIZED, "token_missing").await;
     refused(no_token.try_clone().unwrap().bearer_auth("lf_admin_00"), S::UNAUTHORIZED, "token_invalid").await;
     refused(no_token.try_clone().unwrap().bearer_auth("x"), S::UNAUTHORIZED, "token_invalid").await;

@@ -3,7 +3,7 @@ use landform_api as api;
 use landform_domain::Right;
 
 use super::{Route, Tenancy};
-use crate::{audit, connections, deployments, failures, pause, runs, state, templates, tenants, tokens};
+use crate::{audit, connections, deployments, failures, pause, runs, state, templates, tenants, tokens, webhooks};
 
 fn get(path: &'static str) -> (Method, &'static str) {
     (Method::GET, path)
@@ -46,6 +46,10 @@ pub(crate) fn table() -> Vec<Route> {
         Route::new(get("/v1/tenants/{tenant}/connections/{connection}"), Read, Tenant, connections::get, "Show what a connection has values for").answers::<api::Connection>(200),
         Route::new(put("/v1/tenants/{tenant}/connections/{connection}"), Administer, Tenant, connections::put, "Make a connection, or rotate it").takes::<api::ConnectionSpec>().answers::<api::Connection>(201),
         Route::new(delete("/v1/tenants/{tenant}/connections/{connection}"), Administer, Tenant, connections::delete, "Delete a connection that no deployment uses").answers_nothing(),
+        Route::new(get("/v1/tenants/{tenant}/webhooks"), Administer, Tenant, webhooks::list, "List a tenant's webhooks").answers::<api::WebhookList>(200),
+        Route::new(post("/v1/tenants/{tenant}/webhooks"), Administer, Tenant, webhooks::create, "Make a webhook; the secret that signs is shown this once").takes::<api::WebhookSpec>().answers::<api::WebhookMade>(201),
+        Route::new(delete("/v1/tenants/{tenant}/webhooks/{webhook}"), Administer, Tenant, webhooks::delete, "Delete a webhook").answers_nothing(),
+        Route::new(get("/v1/tenants/{tenant}/webhooks/{webhook}/deliveries"), Administer, Tenant, webhooks::deliveries, "What was sent to a webhook, or is to be").answers::<api::DeliveryList>(200),
         Route::new(post("/v1/tenants/{tenant}/pause"), Operate, Tenant, pause::pause_tenant, "Let a tenant's runs wait").answers_nothing(),
         Route::new(post("/v1/tenants/{tenant}/resume"), Operate, Tenant, pause::resume_tenant, "Let a tenant's runs go on").answers_nothing(),
         Route::new(post("/v1/pause"), Administer, Fleet, pause::pause_everything, "Let all runs wait").answers_nothing(),

@@ -20,7 +20,7 @@ impl Cato {
         let options = Options { limits, ..Options::default() };
         let running = Running::start(Vendor::Cato, listener, options).await.expect("a simulator");
         let root = format!("http://{}", running.address());
-        Self { _running: running, root, http: reqwest::Client::new() }
+        Self { _running: running, root, http: landform_testkit::http_client(std::time::Duration::from_secs(60)) }
     }
 
     fn endpoint(&self) -> String {

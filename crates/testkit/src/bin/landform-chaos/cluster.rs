@@ -37,7 +37,12 @@ impl Cluster {
     }
 
     pub fn door(&self) -> Door {
-        Door { http: reqwest::Client::new(), doors: self.doors.clone(), token: self.token.clone(), turn: 0.into() }
+        Door {
+            http: landform_testkit::http_client(PATIENCE),
+            doors: self.doors.clone(),
+            token: self.token.clone(),
+            turn: 0.into(),
+        }
     }
 
     pub async fn push_template(&self, name: &str, files: &[(&str, &str)]) -> Result<()> {

@@ -1,0 +1,63 @@
+use axum::extract::State;
+use axum::http::{StatusCode, Uri};
+use axum::{Extension, Json};
+use landform_api as api;
+use landform_domain::run::Status;
+use landform_domain::{Actor, Code};
+
+use crate::problem::Refusal;
+use crate::request::{JsonBody, Names};
+use crate::{Server, view};
+
+const LONGEST_ADDRESS: usize = 2000;
+
+pub(crate) async fn create(
+    State(server): State<Server>,
+    Extension(actor): Extension<Actor>,
+    names: Names,
+    JsonBody(spec): JsonBody<api::WebhookSpec>,
+) -> Result<(StatusCode, Json<api::WebhookMade>), Refusal> {
+    check(&spec)?;
+    let made = server.store.create_webhook(&names.tenant()?, &spec.url, &spec.events, &actor).await?;
+    let (webhook, secret) = made;
+    let made = api::WebhookMade { webhook: view::webhook(webhook), secret: secret.expose().clone() };
+    Ok((StatusCode::CREATED, Json(made)))
+}
+
+pub(crate) async fn list(State(server): State<Server>, names: Names) -> Result<Json<api::WebhookList>, Refusal> {
+    let webhooks = server.store.webhooks(&names.tenant()?).await?;
+    Ok(Json(api::WebhookList { webhooks: webhooks.into_iter().map(view::webhook).collect() }))
+}
+
+pub(crate) async fn delete(
+    State(server): State<Server>,
+    Extension(actor): Extension<Actor>,
+    names: Names,
+) -> Result<StatusCode, Refusal> {
+    server.store.delete_webhook(&names.tenant()?, names.text("webhook"), &actor).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) async fn deliveries(State(server): State<Server>, names: Names) -> Result<Json<api::DeliveryList>, Refusal> {
+    let deliveries = server.store.deliveries(&names.tenant()?, names.text("webhook")).await?;
+    Ok(Json(api::DeliveryList { deliveries: deliveries.into_iter().map(view::delivery).collect() }))
+}
+
+/// Whether the address may be reached is found out when it is: what a name means can change at any time.
+fn check(spec: &api::WebhookSpec) -> Result<(), Refusal> {
+    let invalid = |message: &str| Err(Refusal::new(Code::WebhookInvalid, message));
+    if spec.url.len() > LONGEST_ADDRESS {
+        return invalid("the address is too long");
+    }
+    let Ok(uri) = spec.url.parse::<Uri>() else { return invalid("this is not an address") };
+    if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none_or(str::is_empty) {
+        return invalid("the address begins with http:// or https:// and names a host");
+    }
+    if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        return invalid("an address is no place for a password");
+    }
+    match spec.events.iter().find(|event| !Status::WORDS.contains(&event.as_str())) {
+        Some(_) => invalid(&format!("events are statuses of runs: {}", Status::WORDS.join(", "))),
+        None => Ok(()),
+    }
+}
