@@ -85,7 +85,7 @@ impl Route {
         (method, path): (Method, &'static str),
         right: Right,
         tenancy: Tenancy,
-        handler: impl Handler<T, Server> + Sync,
+        handler: impl Handler<T, Server>,
         about: &'static str,
     ) -> Route {
         let handle: Handle = Arc::new(move |request, server| handler.clone().call(request, server).boxed());
