@@ -40,6 +40,11 @@ enum Task {
         #[arg(long)]
         every_call: bool,
     },
+    /// Changes expressions at random and evaluates them: nothing may end the process.
+    Fuzz {
+        #[arg(long, default_value_t = 10)]
+        minutes: u32,
+    },
     /// Holds the native engine to OpenTofu, story by story, by recordings of OpenTofu.
     Oracle {
         /// With the release binaries.
@@ -72,6 +77,7 @@ fn main() -> Result<()> {
         Task::Parts => parts::get(),
         Task::Arrows => arrows::check(),
         Task::Licences => licences::check(),
+        Task::Fuzz { minutes } => test::fuzz(minutes),
         Task::Kills { every_call: true, .. } => test::kills_at_every_call(),
         Task::Kills { applies, seed, .. } => test::kills(applies, seed),
         Task::Chaos { seed, kills } => test::chaos(seed, kills),

@@ -51,6 +51,12 @@ pub fn kills_at_every_call() -> Result<()> {
     shell::step("kills at every call", release("landform-kills").args(args))
 }
 
+pub fn fuzz(minutes: u32) -> Result<()> {
+    let mut command = shell::cargo();
+    command.args(["test", "--locked", "--quiet", "-p", "landform-lang", "--test", "fuzz"]);
+    shell::step("fuzz", command.env("FUZZ_MINUTES", minutes.to_string()))
+}
+
 pub fn oracle(release: bool, args: &[String]) -> Result<()> {
     parts::get()?;
     let profile = if release { "release" } else { "dev" };

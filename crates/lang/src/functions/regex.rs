@@ -256,7 +256,10 @@ impl<'a> Translator<'a> {
             return Err(Fault::Syntax("trailing backslash at end of expression", String::new()));
         };
         let length = 1 + letter.len_utf8();
-        let invalid = |length: usize| Err(Fault::Syntax("invalid escape sequence", here[..length].to_owned()));
+        let invalid = |length: usize| {
+            let part = &here[..here.ceil_char_boundary(length)];
+            Err(Fault::Syntax("invalid escape sequence", part.to_owned()))
+        };
         // Go's classes are those of ASCII.
         let class = match letter {
             'd' => Some("0-9"),
@@ -292,12 +295,12 @@ impl<'a> Translator<'a> {
             'x' => {
                 let (code, used) = match here[2..].strip_prefix('{') {
                     Some(digits) => {
-                        let Some(end) = digits.find('}') else { return invalid(here.len().min(3)) };
+                        let Some(end) = digits.find('}') else { return invalid(3) };
                         (u32::from_str_radix(&digits[..end], 16).ok(), 4 + end)
                     }
                     None => (here.get(2..4).and_then(|digits| u32::from_str_radix(digits, 16).ok()), 4),
                 };
-                let Some(character) = code.and_then(char::from_u32) else { return invalid(used.min(here.len())) };
+                let Some(character) = code.and_then(char::from_u32) else { return invalid(used) };
                 self.out.push_str(&format!("\\x{{{:x}}}", character as u32));
                 self.rest = &here[used..];
             }
@@ -313,7 +316,9 @@ impl<'a> Translator<'a> {
             'p' | 'P' => {
                 let (name, used) = match here[2..].strip_prefix('{') {
                     Some(name) => {
-                        let end = name.find('}').unwrap_or(name.len());
+                        let Some(end) = name.find('}') else {
+                            return Err(Fault::Syntax("invalid character class range", here.to_owned()));
+                        };
                         (&name[..end], end + 4)
                     }
                     None => (here.get(2..3).unwrap_or_default(), 3),
@@ -349,8 +354,8 @@ impl<'a> Translator<'a> {
             };
             match character {
                 ']' if !first => break,
-                '[' if self.rest.starts_with("[:") && self.rest.contains(":]") => {
-                    let end = self.rest.find(":]").expect("just found") + 2;
+                '[' if self.rest.starts_with("[:") && self.rest[2..].contains(":]") => {
+                    let end = self.rest[2..].find(":]").expect("just found") + 4;
                     let name = self.rest[2..end - 2].trim_start_matches('^');
                     const NAMES: [&str; 14] = [
                         "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
