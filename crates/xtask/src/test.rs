@@ -10,6 +10,9 @@ use crate::{arrows, licences, parts, shell};
 /// In the test command each pair of store and engine gets this many applies: 200 kills in all.
 const KILLS_PER_PAIR: u32 = 50;
 
+/// Of the oracle's stories, one in so many is told by OpenTofu itself beside the recordings.
+const LIVE_SAMPLE: &str = "20";
+
 /// The short form of chaos: about half a minute.
 const SHORT_CHAOS: u32 = 100;
 
@@ -27,6 +30,8 @@ pub fn all() -> Result<()> {
     shell::step("tests", shell::cargo().args(["test", "--workspace", "--locked", "--quiet", "--no-fail-fast"]))?;
     kills(KILLS_PER_PAIR, 1)?;
     kills_at_every_call()?;
+    oracle(true, &[])?;
+    oracle(true, &["--live".into(), "--every".into(), LIVE_SAMPLE.into()])?;
     chaos(1, SHORT_CHAOS)?;
     shell::step("the demo of the README", release("landform").arg("demo"))?;
     eprintln!("\nAll checks passed in {:.0?}.", begin.elapsed());
