@@ -34,6 +34,12 @@ impl Address {
         format!("{prefix}{}.{}", self.type_name, self.name)
     }
 
+    /// Whether this object is the one at `outer`, or belongs to the resource or the module there.
+    pub fn is_within(&self, outer: &str) -> bool {
+        let own = self.to_string();
+        own.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    }
+
     /// Reads the form that [`fmt::Display`] writes.
     pub fn parse(text: &str) -> Option<Address> {
         let (rest, key) = split_key(text)?;

@@ -31,7 +31,7 @@ use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
 pub use clock::now;
-pub use config::collect_variables;
+pub use config::{collect_variables, ephemeral_variables};
 pub use landform_lang::VariableFlag;
 pub use ports::{Located, Providers, Requirement};
 use text::plan_text;
@@ -83,6 +83,15 @@ impl Native {
             session.started(&resource.provider, &config).await.map_err(EngineError::Diagnostics)?;
         }
         Ok(show::state(&state, &session.schemas()))
+    }
+
+    /// Whether a configuration is sound, whatever its inputs are. Providers are started, but not configured.
+    pub async fn validate(&self, workspace: &Workspace) -> Result<(), EngineError> {
+        let tree = config::unsupported(workspace)?.map_err(EngineError::Unsupported)?;
+        let config = Config::without_inputs(tree, workspace).map_err(config::failure)?;
+        let session = Session::new(&*self.providers, workspace);
+        let found = plan::validate(&config, &session).await;
+        if found.is_empty() { Ok(()) } else { Err(config::failure(found)) }
     }
 
     /// The plan of these bytes as people read it, and whether it would change anything.
@@ -262,7 +271,7 @@ fn origin(
         lineage: base.map(|state| state.lineage.clone()).unwrap_or_default(),
         serial: base.map_or(0, |state| state.serial),
         state: workspace.state.as_deref().map(digest).unwrap_or_default(),
-        folder: folder_digest(&workspace.folder)?,
+        folder: configuration_digest(&workspace.folder, config)?,
         variables: digest(&variables),
         providers,
     })
@@ -292,7 +301,17 @@ fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Names the content of the files that make up a configuration.
+/// Names the content of a configuration: of the root module's folder, and of those of all modules that it calls.
+fn configuration_digest(folder: &Path, config: &Config) -> Result<String, EngineError> {
+    let places: BTreeSet<&str> = config.modules.iter().map(|module| module.place.as_str()).collect();
+    let mut all = String::new();
+    for place in places {
+        all.push_str(&folder_digest(&folder.join(place))?);
+    }
+    Ok(digest(all.as_bytes()))
+}
+
+/// Names the content of the files that make up a module.
 fn folder_digest(folder: &Path) -> Result<String, EngineError> {
     let io = |source| EngineError::Io { context: format!("cannot read {}", folder.display()), source };
     let mut names: Vec<std::ffi::OsString> = Vec::new();

@@ -17,7 +17,9 @@ use landform_runner::providers::LocalProviders;
 use super::Failure;
 use super::journal::{FolderJournal, leftover};
 use super::messages::{self, Watch, diagnostic_text};
-use super::options::{ApplyOptions, Command, Common, Options, OutputOptions, PlanOptions, ShowOptions};
+use super::options::{
+    ApplyOptions, Command, Common, Options, OutputOptions, PlanOptions, ShowOptions, ValidateOptions,
+};
 use super::saved::Saved;
 use super::state_file::StateFile;
 
@@ -35,14 +37,17 @@ pub async fn run(options: Options) -> Result<ExitCode, Failure> {
         }
         Command::Show(options) => show(&folder, options).await,
         Command::Output(options) => output(&options),
+        Command::Validate(options) => validate(&folder, &options).await,
+        Command::State(options) => super::state::run(&options.command),
     }
 }
 
-fn engine(folder: &Path, refresh: bool) -> Native {
+fn engine(folder: &Path, common: &Common) -> Native {
     // A command ends with its providers, so there is nothing to keep spares for.
     let pool = Pool::new(Limits { spares: 0, ..Limits::default() }, Schemas::in_memory(), None);
     let native = Native::new(Arc::new(LocalProviders::of_user(folder, pool)));
-    if refresh { native } else { native.without_refresh() }
+    let native = native.with_parallelism(common.parallelism);
+    if common.refresh { native } else { native.without_refresh() }
 }
 
 /// The folder as an engine sees it. Providers get the whole environment, as they do from OpenTofu.
@@ -103,7 +108,7 @@ async fn make_plan(folder: &Path, common: &Common, operation: &str) -> Result<Ma
     recover(&mut file)?;
     let variables = native::collect_variables(folder, &common.variable_flags()?)?;
     let opened = open(folder, variables, file.read()?)?;
-    let engine = engine(folder, common.refresh);
+    let engine = engine(folder, common);
     let request = PlanRequest {
         workspace: &opened.workspace,
         mode: mode(common)?,
@@ -131,7 +136,8 @@ async fn plan(folder: &Path, options: PlanOptions) -> Result<ExitCode, Failure> 
     show_plan(&made, options.common.json)?;
     let effective = made.plan.effective;
     if let Some(path) = &options.out {
-        let saved = Saved::new(made.plan, &made.opened.workspace.variables, options.common.destroy);
+        let ephemeral = native::ephemeral_variables(folder)?;
+        let saved = Saved::new(made.plan, &made.opened.workspace.variables, &ephemeral, options.common.destroy);
         saved.write(path)?;
         if !options.common.json {
             println!("\nSaved the plan to: {}", path.display());
@@ -156,16 +162,24 @@ async fn apply(folder: &Path, options: ApplyOptions) -> Result<ExitCode, Failure
 }
 
 fn saved_plan(folder: &Path, path: &Path, options: &ApplyOptions) -> Result<Made, Failure> {
-    if !options.common.variables.is_empty() {
-        return Err(
-            anyhow!("A saved plan has its variables already; -var and -var-file cannot be used with it.").into()
-        );
+    let flags = options.common.variable_flags()?;
+    let ephemeral = native::ephemeral_variables(folder)?;
+    let lasting = |flag: &native::VariableFlag| match flag {
+        native::VariableFlag::Var { name, .. } => !ephemeral.contains(name),
+        native::VariableFlag::File(_) => true,
+    };
+    if flags.iter().any(lasting) {
+        let why = "A saved plan has its variables already; only ephemeral ones can be given with -var again.";
+        return Err(anyhow!(why).into());
     }
     let saved = Saved::read(path)?;
+    let mut variables = saved.variables();
+    let given = native::collect_variables(folder, &flags)?;
+    variables.extend(given.into_iter().filter(|(name, _)| ephemeral.contains(name)));
     let mut file = StateFile::lock(&options.common.state, "OperationTypeApply")?;
     recover(&mut file)?;
-    let opened = open(folder, saved.variables(), file.read()?)?;
-    Ok(Made { file, opened, plan: saved.plan, engine: engine(folder, true) })
+    let opened = open(folder, variables, file.read()?)?;
+    Ok(Made { file, opened, plan: saved.plan, engine: engine(folder, &options.common) })
 }
 
 fn approve(options: &ApplyOptions) -> Result<(), Failure> {
@@ -217,7 +231,7 @@ async fn carry_out(mut made: Made, destroying: bool, json: bool) -> Result<ExitC
 }
 
 async fn show(folder: &Path, options: ShowOptions) -> Result<ExitCode, Failure> {
-    let engine = engine(folder, true);
+    let engine = engine(folder, &Common::default());
     if let Some(path) = &options.plan {
         let saved = Saved::read(path)?;
         if options.json {
@@ -238,8 +252,24 @@ async fn show(folder: &Path, options: ShowOptions) -> Result<ExitCode, Failure> 
     Ok(ExitCode::SUCCESS)
 }
 
+async fn validate(folder: &Path, options: &ValidateOptions) -> Result<ExitCode, Failure> {
+    let opened = open(folder, BTreeMap::new(), None)?;
+    let outcome = engine(folder, &Common::default()).validate(&opened.workspace).await;
+    let found = match outcome {
+        Ok(()) => Vec::new(),
+        Err(EngineError::Diagnostics(diagnostics)) if options.json => diagnostics,
+        Err(error) => return Err(error.into()),
+    };
+    if options.json {
+        println!("{}", messages::validated_json(&found));
+    } else {
+        println!("Success! The configuration is valid.\n");
+    }
+    Ok(if found.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
 /// As in OpenTofu, reading takes no lock.
-fn read_state(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
+pub fn read_state(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
     match std::fs::read(path) {
         Ok(bytes) => Ok(Some(bytes).filter(|bytes| !bytes.trim_ascii().is_empty())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),

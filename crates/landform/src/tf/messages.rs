@@ -124,6 +124,18 @@ pub fn planned_json(plan: &Plan) {
     }));
 }
 
+/// What `validate -json` says.
+pub fn validated_json(found: &[Diagnostic]) -> Value {
+    let count = |severity: Severity| found.iter().filter(|one| one.severity == severity).count();
+    json!({
+        "format_version": "1.0",
+        "valid": count(Severity::Error) == 0,
+        "error_count": count(Severity::Error),
+        "warning_count": count(Severity::Warning),
+        "diagnostics": found,
+    })
+}
+
 pub fn emit(mut event: Value) {
     event["@level"] = json!("info");
     event["@module"] = json!("landform.tf");

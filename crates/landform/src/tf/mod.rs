@@ -8,6 +8,7 @@ mod journal;
 mod messages;
 mod options;
 mod saved;
+mod state;
 mod state_file;
 
 use std::ffi::OsString;

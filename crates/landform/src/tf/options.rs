@@ -29,9 +29,56 @@ pub enum Command {
     Show(ShowOptions),
     /// Show output values.
     Output(OutputOptions),
+    /// Say whether the configuration is sound, whatever the inputs are.
+    Validate(ValidateOptions),
+    /// Look at the state, or change what it calls things.
+    State(StateOptions),
 }
 
-#[derive(Args, Debug, Clone, Default)]
+#[derive(Args, Debug)]
+pub struct ValidateOptions {
+    #[arg(long)]
+    pub json: bool,
+    #[arg(long)]
+    pub no_color: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct StateOptions {
+    #[command(subcommand)]
+    pub command: StateCommand,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum StateCommand {
+    /// List the objects: all, or those at or below the given addresses.
+    List {
+        #[arg(long, value_name = "FILE", default_value = "terraform.tfstate")]
+        state: PathBuf,
+        addresses: Vec<String>,
+    },
+    /// Write the whole state to the standard output.
+    Pull {
+        #[arg(long, value_name = "FILE", default_value = "terraform.tfstate")]
+        state: PathBuf,
+    },
+    /// Forget objects; they go on to exist.
+    Rm {
+        #[arg(long, value_name = "FILE", default_value = "terraform.tfstate")]
+        state: PathBuf,
+        #[arg(required = true)]
+        addresses: Vec<String>,
+    },
+    /// Give an object, a resource or a module another address.
+    Mv {
+        #[arg(long, value_name = "FILE", default_value = "terraform.tfstate")]
+        state: PathBuf,
+        from: String,
+        to: String,
+    },
+}
+
+#[derive(Args, Debug, Clone)]
 pub struct Common {
     /// Set a variable, `-var NAME=VALUE`, or read some from a file, `-var-file FILE`; the last one counts.
     ///
@@ -62,6 +109,26 @@ pub struct Common {
     /// Accepted; nothing here is coloured.
     #[arg(long)]
     pub no_color: bool,
+    /// How many objects are worked on at one time.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub parallelism: usize,
+}
+
+impl Default for Common {
+    fn default() -> Common {
+        Common {
+            variables: Vec::new(),
+            destroy: false,
+            refresh: true,
+            refresh_only: false,
+            replace: Vec::new(),
+            state: PathBuf::from("terraform.tfstate"),
+            input: true,
+            json: false,
+            no_color: false,
+            parallelism: 10,
+        }
+    }
 }
 
 #[derive(Args, Debug)]
@@ -145,7 +212,7 @@ fn with_double_dashes(args: Vec<OsString>) -> Vec<OsString> {
             Some((name, value)) => (name, Some(OsString::from(value))),
             None => (text.trim_start_matches('-'), None),
         };
-        let takes_value = matches!(name, "var" | "var-file" | "out" | "state" | "replace" | "chdir");
+        let takes_value = matches!(name, "var" | "var-file" | "out" | "state" | "replace" | "chdir" | "parallelism");
         let value = if value.is_none() && takes_value { args.next() } else { value };
         let mut flag = OsString::from(match name {
             "var" => "--variable=value:".to_owned(),

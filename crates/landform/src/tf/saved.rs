@@ -8,9 +8,10 @@ use std::path::Path;
 use anyhow::Context;
 use landform_engine::{Plan, Variable};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// A saved plan with the variables that it was made with: an apply of it takes no others.
+/// A saved plan with the variables that it was made with: an apply of it takes no others, but for those that are
+/// ephemeral. These are not kept, and are asked for again.
 #[derive(Serialize, Deserialize)]
 pub struct Saved {
     landform_plan: u32,
@@ -20,8 +21,14 @@ pub struct Saved {
 }
 
 impl Saved {
-    pub fn new(plan: Plan, variables: &BTreeMap<String, Variable>, destroying: bool) -> Saved {
-        let variables = variables.iter().map(|(name, variable)| (name.clone(), variable.value.clone())).collect();
+    pub fn new(
+        plan: Plan,
+        variables: &BTreeMap<String, Variable>,
+        ephemeral: &BTreeSet<String>,
+        destroying: bool,
+    ) -> Saved {
+        let lasting = variables.iter().filter(|(name, _)| !ephemeral.contains(*name));
+        let variables = lasting.map(|(name, variable)| (name.clone(), variable.value.clone())).collect();
         Saved { landform_plan: 1, plan, variables, destroying }
     }
 

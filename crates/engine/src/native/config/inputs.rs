@@ -1,6 +1,6 @@
 //! The values of input variables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use landform_cty::{Type, Value};
@@ -31,6 +31,12 @@ pub fn of_workspace(
         }
     }
     if found.is_empty() { Ok(values) } else { Err(found) }
+}
+
+/// The variables of a folder whose values are never kept.
+pub fn ephemeral(folder: &Path) -> Result<BTreeSet<String>, EngineError> {
+    let module = landform_lang::load(folder).map_err(|found| EngineError::Diagnostics(translate(found)))?;
+    Ok(module.variables.values().filter(|variable| variable.ephemeral).map(|variable| variable.name.clone()).collect())
 }
 
 /// Variables of a folder, as `landform tf` collects them: from the environment, from files, and from flags.

@@ -13,7 +13,7 @@ use landform_cty::{Mark, Value};
 use landform_lang::{Diagnostics, Module, ProviderConfig, Resource, Tree};
 
 pub use graph::{Graph, Node};
-pub use inputs::collect as collect_variables;
+pub use inputs::{collect as collect_variables, ephemeral as ephemeral_variables};
 pub use limits::{range, unsupported};
 pub use sources::provider_address;
 pub use spec::body_spec;
@@ -79,12 +79,23 @@ impl Config {
     }
 
     pub fn of_tree(tree: Tree, workspace: &Workspace) -> Outcome<Config> {
+        let mut warnings = Vec::new();
+        let variables = inputs::of_workspace(&tree.module, workspace, &mut warnings)?;
+        Config { variables, ..Config::without_inputs(tree, workspace)? }.with_warnings(warnings)
+    }
+
+    fn with_warnings(mut self, more: Vec<Diagnostic>) -> Outcome<Config> {
+        self.warnings.extend(more);
+        Ok(self)
+    }
+
+    /// For what needs no values: whether the configuration is sound.
+    pub fn without_inputs(tree: Tree, workspace: &Workspace) -> Outcome<Config> {
         let mut modules = Vec::new();
         flatten(tree, String::new(), None, &mut modules);
         modules.iter().try_for_each(|node| check_version(&node.module))?;
-        let root = &modules[0].module;
-        let mut warnings = ignored(root);
-        let variables = inputs::of_workspace(root, workspace, &mut warnings)?;
+        let warnings = ignored(&modules[0].module);
+        let variables = BTreeMap::new();
         let mut versions = BTreeMap::new();
         modules.iter().for_each(|node| node.sources.collect_versions(&mut versions));
         let mut config = Config {

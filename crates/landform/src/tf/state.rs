@@ -1,0 +1,92 @@
+//! `landform tf state`: looking at the state, and changing what it calls things. No provider is asked.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow, bail};
+use landform_engine::state::State;
+
+use super::Failure;
+use super::commands::read_state;
+use super::options::StateCommand;
+use super::state_file::StateFile;
+
+pub fn run(command: &StateCommand) -> Result<ExitCode, Failure> {
+    match command {
+        StateCommand::List { state, addresses } => list(state, addresses)?,
+        StateCommand::Pull { state } => print!("{}", String::from_utf8_lossy(&read_state(state)?.unwrap_or_default())),
+        StateCommand::Rm { state, addresses } => remove(state, addresses)?,
+        StateCommand::Mv { state, from, to } => rename(state, from, to)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn parse(bytes: Option<Vec<u8>>) -> anyhow::Result<State> {
+    let bytes = bytes.context("No state file was found!")?;
+    Ok(State::read(&bytes)?)
+}
+
+fn list(path: &Path, wanted: &[String]) -> anyhow::Result<()> {
+    let state = parse(read_state(path)?)?;
+    for object in state.objects().filter(|object| object.deposed.is_none()) {
+        if wanted.is_empty() || wanted.iter().any(|wanted| object.address.is_within(wanted)) {
+            println!("{}", object.address);
+        }
+    }
+    Ok(())
+}
+
+/// Changes the state under its lock. The serial rises as for any other change.
+fn edit(path: &Path, change: impl FnOnce(&mut State) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let mut file = StateFile::lock(path, "OperationTypeInvalid")?;
+    let base = parse(file.read()?)?;
+    let mut state = base.clone();
+    change(&mut state)?;
+    state.follow(Some(&base));
+    file.write(&state.write())
+}
+
+fn remove(path: &Path, wanted: &[String]) -> anyhow::Result<()> {
+    let mut count = 0;
+    edit(path, |state| {
+        let objects: Vec<_> = state.objects().collect();
+        for object in objects.iter().filter(|object| wanted.iter().any(|wanted| object.address.is_within(wanted))) {
+            state.remove(&object.address, object.deposed.as_deref());
+            println!("Removed {}", object.address);
+            count += 1;
+        }
+        if count == 0 {
+            bail!("Invalid target address: no matching objects found. Use \"state list\" to see what there is.");
+        }
+        Ok(())
+    })?;
+    println!("Successfully removed {count} resource instance(s).");
+    Ok(())
+}
+
+fn rename(path: &Path, from: &str, to: &str) -> anyhow::Result<()> {
+    edit(path, |state| {
+        let moved = state.rename(from, to).map_err(|why| anyhow!(why))?;
+        for (from, to) in &moved {
+            println!("Move \"{from}\" to \"{to}\"");
+        }
+        println!("Successfully moved {} object(s).", moved.len());
+        Ok::<(), anyhow::Error>(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use landform_engine::Address;
+
+    #[test]
+    fn addresses_are_within_what_contains_them() {
+        let address = Address::parse("module.m[0].a.b[\"x\"]").unwrap();
+        for outer in ["module.m", "module.m[0]", "module.m[0].a.b", "module.m[0].a.b[\"x\"]"] {
+            assert!(address.is_within(outer), "{outer}");
+        }
+        for other in ["a.b", "module.m[1]", "module.m[0].a.bc", "module.m[0].a.b[\"y\"]"] {
+            assert!(!address.is_within(other), "{other}");
+        }
+    }
+}
