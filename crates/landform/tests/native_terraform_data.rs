@@ -338,3 +338,43 @@ fn what_is_wrong_or_not_supported_is_said_before_anything_happens() {
     let counted = "resource \"terraform_data\" \"a\" {}\nresource \"terraform_data\" \"b\" { count = length(terraform_data.a.id) }\n";
     assert!(run(counted).contains("Invalid count argument"));
 }
+
+#[test]
+fn ephemeral_values_are_not_kept_in_a_plan_and_are_asked_for_again() {
+    let folder = Folder::new(
+        "variable \"token\" {\n  ephemeral = true\n  sensitive = true\n}\nresource \"terraform_data\" \"a\" {}\n",
+    );
+    folder.native(&["plan", "-out=p", "-var=token=canary-1"]);
+    let saved = std::fs::read_to_string(folder.tofu.folder().join("p")).unwrap();
+    assert!(!saved.contains("canary"));
+    let run = |args: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_landform"))
+            .arg("tf")
+            .args(args)
+            .current_dir(folder.tofu.folder())
+            .output()
+            .unwrap();
+        (output.status.code(), text(&output))
+    };
+    let (code, said) = run(&["apply", "p"]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("No value for required variable"), "{said}");
+    folder.native(&["apply", "-var=token=canary-2", "p"]);
+    assert!(!String::from_utf8(folder.state()).unwrap().contains("canary"));
+}
+
+#[test]
+fn a_state_is_listed_and_changed_without_any_provider() {
+    let folder = Folder::new("resource \"terraform_data\" \"a\" { count = 2 }\nresource \"terraform_data\" \"b\" {}\n");
+    folder.native(&["validate"]);
+    folder.native(&["apply", "-auto-approve"]);
+    let listed = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(listed(&folder.tofu(&["state", "list"])), listed(&folder.native(&["state", "list"])));
+    let pulled = |output: &Output| serde_json::from_slice::<Value>(&output.stdout).unwrap();
+    assert_eq!(pulled(&folder.tofu(&["state", "pull"])), pulled(&folder.native(&["state", "pull"])));
+    folder.native(&["state", "mv", "terraform_data.a", "module.m.terraform_data.c"]);
+    folder.native(&["state", "rm", "terraform_data.b"]);
+    let want = "module.m.terraform_data.c[0]\nmodule.m.terraform_data.c[1]\n";
+    assert_eq!(listed(&folder.tofu(&["state", "list"])), want);
+    assert_eq!(listed(&folder.native(&["state", "list", "module.m"])), want);
+}

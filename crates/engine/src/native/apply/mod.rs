@@ -19,6 +19,7 @@ use super::content::Content;
 use super::encode;
 use super::eval::{Checks, Each, Eval};
 use super::object::{Bound, Object, Outcome, Planned, Wishes, at, bare, translate};
+use super::plan::as_configured;
 use super::session::Session;
 use super::walk::End;
 use crate::state::{Instance, State};
@@ -124,7 +125,11 @@ impl<'a> Apply<'a> {
                 if self.content.mode == Mode::Destroy && ends.iter().all(|end| *end == End::Done) {
                     forget_data(&mut world.state);
                 }
-                let diagnostics = [world.diagnostics, warnings].concat();
+                let mut diagnostics = [world.diagnostics, warnings].concat();
+                if ends.contains(&End::Skipped) && !stopped && !diagnostics.iter().any(Diagnostic::is_error) {
+                    let detail = "Some changes wait for each other, so none of them was begun.";
+                    diagnostics.push(Diagnostic::error("Cycle in the plan", detail));
+                }
                 Ok(Ended { state: world.state, checks, diagnostics, stopped })
             }
         }
@@ -132,11 +137,7 @@ impl<'a> Apply<'a> {
 
     /// Evaluates what provider blocks refer to, where nothing else of the configuration is evaluated.
     async fn prepare_providers(&self) -> Outcome<()> {
-        let graph = &self.config().graph;
-        let providers = graph.nodes().iter().enumerate().filter(|(_, node)| matches!(node, Node::Provider(_)));
-        let needed: std::collections::BTreeSet<usize> =
-            providers.flat_map(|(place, _)| graph.all_before(place)).collect();
-        for place in graph.in_order().into_iter().filter(|place| needed.contains(place)) {
+        for place in self.config().graph.before_providers() {
             self.node(place).await?;
         }
         Ok(())
@@ -297,7 +298,7 @@ impl<'a> Apply<'a> {
         }
         let value = bound.read_data(address, &config).await?;
         let object = Object {
-            value: value.clone(),
+            value: as_configured(&value, &config),
             private: Vec::new(),
             tainted: false,
             dependencies: Vec::new(),
@@ -348,7 +349,8 @@ impl<'a> Apply<'a> {
             Fate::Gone
         } else {
             let value = bound.with_marks(schema, answer.new_state, &planned.before.clone().unmark_deep_with_paths().1);
-            let kept = Object { value, private: answer.private, ..object };
+            let create_before_destroy = object.create_before_destroy && deposed.is_none();
+            let kept = Object { value, private: answer.private, create_before_destroy, ..object };
             self.fate(schema, address, &kept)?
         };
         self.settle(made.intent, &bound, target, fate).await?;

@@ -75,6 +75,9 @@ pub fn steps(content: &Content, config: &Config, state: &State) -> Steps<Step> {
             _ => continue,
         };
         let node = steps.add(end);
+        if let Some((_, ready)) = config.graph.provider_at_hand(&planned.provider).and_then(|place| done.get(&place)) {
+            steps.order(*ready, node);
+        }
         match (planned.action, change) {
             (Action::Replace, Some(change)) => steps.order(node, change),
             (Action::CreateBeforeDestroy, Some(change)) => steps.order(change, node),

@@ -240,6 +240,20 @@ impl Graph {
         self.sorted().unwrap_or_default()
     }
 
+    /// All that provider blocks refer to, near and far, in the order in which it can be evaluated.
+    pub fn before_providers(&self) -> Vec<usize> {
+        let providers = self.nodes.iter().enumerate().filter(|(_, node)| matches!(node, Node::Provider(_)));
+        let needed: BTreeSet<usize> = providers.flat_map(|(place, _)| self.all_before(place)).collect();
+        self.in_order().into_iter().filter(|place| needed.contains(place)).collect()
+    }
+
+    /// The place of a provider's configuration, if no resource has to be there first.
+    pub fn provider_at_hand(&self, address: &str) -> Option<usize> {
+        let place = self.place(&Node::Provider(address.to_owned()))?;
+        let resource = |place: &usize| matches!(self.nodes[*place], Node::Resource(..));
+        (!self.all_before(place).iter().any(resource)).then_some(place)
+    }
+
     /// All nodes that a node waits for, near and far.
     pub fn all_before(&self, place: usize) -> BTreeSet<usize> {
         let mut found = BTreeSet::new();

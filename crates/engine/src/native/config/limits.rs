@@ -2,7 +2,7 @@ use landform_lang::{Tree, Unsupported as Foreign};
 
 use super::translate;
 use crate::state::State;
-use crate::{EngineError, SourceRange, Unsupported, Workspace};
+use crate::{Address, EngineError, SourceRange, Unsupported, Workspace};
 
 /// What in a workspace this engine does not do exactly as OpenTofu does: constructs of the configuration, and what an
 /// earlier run has left in the state. Otherwise the configuration, read.
@@ -31,6 +31,12 @@ pub fn unsupported(workspace: &Workspace) -> Result<Result<Tree, Vec<Unsupported
         }
         for import in &module.imports {
             found.push(note("import block in a module", &import.range));
+        }
+    }
+    for moved in tree.all().iter().flat_map(|tree| &tree.module.moved) {
+        let kind = |text: &str| Address::parse(text).map(|address| (address.data, address.type_name));
+        if kind(&moved.from) != kind(&moved.to) {
+            found.push(note("move to another resource type", &moved.range));
         }
     }
     if let Some(bytes) = &workspace.state {

@@ -187,6 +187,8 @@ impl<'a> Eval<'a> {
             let place = given.map(|expr| range(expr.range()));
             translate(diagnostics).into_iter().map(|one| Diagnostic { range: place.clone(), ..one }).collect::<Vec<_>>()
         })?;
+        // What a module is given counts for nothing before the inputs are known, as for the root module.
+        let value = if self.blind { marked(Value::unknown(variable.ty.clone()), variable) } else { value };
         self.values_mut().set_variable(instance, name, value);
         self.validate_variable(id, instance, variable)
     }
@@ -253,7 +255,9 @@ impl<'a> Eval<'a> {
         }
         let value = if output.sensitive && !root { value.with_mark(Mark::Sensitive) } else { value };
         let value = if root { super::object::bare(&value) } else { value };
-        self.values_mut().set_output(instance, name, value);
+        if !self.blind {
+            self.values_mut().set_output(instance, name, value);
+        }
         Ok(())
     }
 

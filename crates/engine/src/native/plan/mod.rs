@@ -14,12 +14,13 @@ use futures::future::join_all;
 use landform_cty::{Type, Value};
 use tokio::sync::Semaphore;
 
+pub use data::as_configured;
 pub use moves::moved_state;
 
 use super::config::{Config, Node, ResourceConfig, config_address, failure};
 use super::content::PlannedOutput;
 use super::encode;
-use super::eval::{Checks, Eval};
+use super::eval::{Checks, Eval, Keys};
 use super::object::{Object, Outcome, Planned, at, bare};
 use super::outputs::{planned_outputs, removed_outputs};
 use super::session::Session;
@@ -124,6 +125,8 @@ impl<'a> Planner<'a> {
         let anything = self.base.objects().next().is_some();
         if self.mode != Mode::Destroy || (self.refresh && anything) {
             self.walk().await?;
+        } else {
+            self.prepare_providers().map_err(failure)?;
         }
         let outputs = match self.mode {
             Mode::Destroy => {
@@ -136,7 +139,10 @@ impl<'a> Planner<'a> {
             Mode::Destroy => Eval::unchecked_outputs(self.config()),
             _ => self.eval.checks(),
         };
-        let warnings = self.eval.take_warnings();
+        let warnings = match self.mode {
+            Mode::Destroy => Vec::new(),
+            _ => self.eval.take_warnings(),
+        };
         let mut world = self.world.into_inner().unwrap_or_else(PoisonError::into_inner);
         if self.mode != Mode::Destroy {
             known_outputs(&mut world.refreshed, &outputs)?;
@@ -169,11 +175,32 @@ impl<'a> Planner<'a> {
         }
         for known in self.known.values().flatten() {
             if self.config().resource(&known.address).is_none() {
-                steps.add(Step::Orphan(known.clone()));
+                let step = steps.add(Step::Orphan(known.clone()));
+                let object = self.base.object(&known.address, known.deposed.as_deref());
+                let provider = object.and_then(|(address, _)| graph.place(&Node::Provider(address.to_owned())));
+                if let Some(place) = provider {
+                    steps.order(places[place], step);
+                }
             }
         }
         steps.walk(|| self.stop.is_cancelled(), |step| self.step(step)).await;
         self.end_of_walk()
+    }
+
+    /// Evaluates what provider blocks refer to, where nothing else of the configuration is looked at.
+    fn prepare_providers(&self) -> Outcome<()> {
+        for place in self.config().graph.before_providers() {
+            let node = &self.config().graph.nodes()[place];
+            match self.config().resource_of(node) {
+                Some(resource) => {
+                    for instance in self.eval.instances(resource.module) {
+                        self.eval.expand_resource(resource, &instance)?;
+                    }
+                }
+                None => self.eval.node(node)?,
+            }
+        }
+        Ok(())
     }
 
     async fn step(&self, step: &Step<'_>) -> bool {
@@ -265,10 +292,7 @@ pub async fn validate(config: &Config, session: &Session<'_>) -> Vec<Diagnostic>
     for place in config.graph.in_order() {
         let node = &config.graph.nodes()[place];
         let outcome = match config.resource_of(node) {
-            Some(resource) => {
-                let expand = |instance: String| eval.expand_resource(resource, &instance).map(drop);
-                eval.instances(resource.module).into_iter().try_for_each(expand)
-            }
+            Some(resource) => expand_blind(&eval, session, resource).await,
             None => eval.node(node),
         };
         found.extend(outcome.err().into_iter().flatten());
@@ -289,6 +313,25 @@ pub async fn validate(config: &Config, session: &Session<'_>) -> Vec<Diagnostic>
         found.extend(outcome.err().into_iter().flatten());
     }
     found
+}
+
+/// Of an object of which nothing is known yet, its type is known at least.
+async fn expand_blind(eval: &Eval<'_>, session: &Session<'_>, resource: &ResourceConfig) -> Outcome<()> {
+    let bound = session.blank(&resource.provider, eval.config).await?;
+    for instance in eval.instances(resource.module) {
+        let address = Address {
+            module: instance.clone(),
+            data: resource.data,
+            type_name: resource.type_name.clone(),
+            name: resource.name.clone(),
+            key: None,
+        };
+        let schema = if resource.data { bound.data_source(&address)? } else { bound.resource(&address)? };
+        if let Keys::Once = eval.expand_resource(resource, &instance)? {
+            eval.values_mut().set(&address, Value::unknown(schema.block.implied_type()));
+        }
+    }
+    Ok(())
 }
 
 async fn validate_resource(eval: &Eval<'_>, session: &Session<'_>, resource: &ResourceConfig) -> Outcome<()> {

@@ -2,7 +2,8 @@ use futures::future::join_all;
 
 use super::objects::protected;
 use super::{Known, Planner};
-use crate::native::object::{Outcome, Reason};
+use crate::native::eval::warning;
+use crate::native::object::{Object, Outcome, Reason, at};
 use crate::state::Instance;
 use crate::{Action, Address, Diagnostic, EngineError, Mode};
 
@@ -35,6 +36,13 @@ impl Planner<'_> {
         }
         self.remember(schema, (address, None), provider, object.as_ref())?;
         let Some(object) = object.filter(|_| self.mode != Mode::RefreshOnly) else { return Ok(()) };
+        if removal == Some(false) {
+            // OpenTofu takes it from the state once more before it lets it go.
+            bound.read_state(address, instance).await?;
+            let detail = format!("After this plan gets applied, {address} will not be managed anymore.");
+            let warning = warning(Diagnostic::error("Resource will be removed from the state", detail));
+            self.session.warnings.add(vec![at(address, warning)]);
+        }
         let mut planned = bound.plan_destroy(address, &object, Some(reason)).await?;
         if removal == Some(false) {
             planned.action = Action::Forget;
@@ -55,6 +63,8 @@ impl Planner<'_> {
         if let Some(before) = object.clone().filter(|_| self.refresh) {
             object = bound.refresh(address, before).await?;
         }
+        // How it was to be replaced does not matter to what is replaced already.
+        let object = object.map(|object| Object { create_before_destroy: false, ..object });
         self.remember(schema, (address, key), provider, object.as_ref())?;
         if let Some(object) = object.filter(|_| self.mode != Mode::RefreshOnly) {
             let mut planned = bound.plan_destroy(address, &object, None).await?;
@@ -69,6 +79,8 @@ impl Planner<'_> {
         let refreshed = {
             let mut world = self.world();
             world.changes.clear();
+            // What is about to go is not compared with what it was.
+            world.drift.clear();
             world.by_address.clear();
             world.refreshed.clone()
         };
@@ -78,11 +90,11 @@ impl Planner<'_> {
                 return Ok(());
             }
             let block = self.config().resource(&address).map(|resource| self.config().block(resource));
+            let bound = self.session.bound(&provider, &self.eval).await?;
+            let object = bound.read_state(&address, &instance).await?;
             if block.is_some_and(|block| block.lifecycle.prevent_destroy) && instance.deposed.is_none() {
                 return Err(vec![protected(&address)]);
             }
-            let bound = self.session.bound(&provider, &self.eval).await?;
-            let object = bound.read_state(&address, &instance).await?;
             let mut planned = bound.plan_destroy(&address, &object, None).await?;
             planned.deposed = instance.deposed;
             planned.previous = self.moved.get(&address).cloned();

@@ -11,10 +11,11 @@ use landform_protocol::{ProviderSchema, Schema};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value as Json, json};
 
+use super::change::schema_marks;
 use super::content::{Content, PlannedOutput};
 use super::encode;
 use super::eval::parent_instance;
-use super::object::{Planned, bare};
+use super::object::{Planned, Reason, bare};
 use crate::state::{Instance, Resource, State, TERRAFORM_VERSION};
 use crate::{Action, Address, Key};
 use checks::{checks, stored_checks};
@@ -158,10 +159,17 @@ fn planned_values(content: &Content, changes: &[&Planned], schemas: &Schemas) ->
             let schema = schema_of(schemas, &planned.provider, &planned.address).filter(|_| !planned.address.data);
             let version = schema.map_or(0, |schema| schema.version);
             json.insert("schema_version".into(), json!(version));
-            if !planned.after.is_null() {
-                json.insert("values".into(), known(&planned.after).unwrap_or(Json::Null));
+            if let Some(values) = known(&planned.after).filter(|values| values != &json!({}) && !values.is_null()) {
+                json.insert("values".into(), values);
             }
-            json.insert("sensitive_values".into(), sensitive_places(&planned.after));
+            // OpenTofu forgets here what only the schema calls sensitive, where an object is made anew or read.
+            let anew = planned.replaces() && planned.reason != Some(Reason::ReplaceBecauseTainted);
+            let forgotten = anew || planned.address.data;
+            let after = match schema_of(schemas, &planned.provider, &planned.address).filter(|_| forgotten) {
+                Some(schema) => without_schema_marks(&planned.after, schema),
+                None => planned.after.clone(),
+            };
+            json.insert("sensitive_values".into(), sensitive_places(&after));
             (&planned.address, Json::Object(json))
         })
         .collect();
@@ -275,6 +283,13 @@ fn stored_object(resource: &Resource, instance: &Instance, schemas: &Schemas) ->
         json.insert("deposed_key".into(), json!(key));
     }
     Json::Object(json)
+}
+
+fn without_schema_marks(value: &Value, schema: &Schema) -> Value {
+    let from_schema = schema_marks(&schema.block, value);
+    let (bare, mut places) = value.clone().unmark_deep_with_paths();
+    places.retain(|(path, _)| !from_schema.iter().any(|(other, _)| other == path));
+    bare.mark_paths(&places)
 }
 
 fn path(path: &Path) -> Json {
