@@ -80,7 +80,7 @@ fn main() -> Result<()> {
         Task::Fuzz { minutes } => test::fuzz(minutes),
         Task::Kills { every_call: true, .. } => test::kills_at_every_call(),
         Task::Kills { applies, seed, .. } => test::kills(applies, seed),
-        Task::Chaos { seed, kills } => test::chaos(seed, kills),
+        Task::Chaos { seed, kills } => test::chaos(seed, kills, &[]),
         Task::Oracle { release, args } => test::oracle(release, &args),
         Task::Bench { seconds } => test::bench(seconds),
     }
