@@ -76,6 +76,15 @@ pub struct Options {
     /// Seconds that a run may take to stop when it is asked to; then it is ended, and what it was doing is in doubt
     #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     grace: u64,
+    /// What this process does; several processes share one PostgreSQL
+    #[arg(long, env = "LANDFORM_ROLE", default_value = "all", value_enum)]
+    role: Role,
+    /// Days that ended runs and their logs are kept; a deployment's newest run always is
+    #[arg(long, default_value_t = 90, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=36500))]
+    keep_runs: u64,
+    /// Versions of each state that are kept
+    #[arg(long, default_value_t = 50, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    keep_states: u32,
     /// Seconds after which a silent worker's run is taken up by another
     #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(5..=600))]
     lease: u64,
@@ -85,6 +94,16 @@ impl Options {
     fn policy(&self) -> Policy {
         Policy::allowing(self.allow.iter().copied())
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Role {
+    /// Everything
+    All,
+    /// The REST door only
+    Api,
+    /// Carries runs and chores out, and listens nowhere
+    Worker,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -129,30 +148,58 @@ pub async fn run(options: Options, connection: &Connection) -> Result<(), Failur
             "Stop it, or name another folder with --data.",
         )
     })?;
+    if options.role != Role::All && options.database.is_none() {
+        return Err(Failure::usage(
+            "SQLite is for one process, which does everything",
+            "Name a PostgreSQL with --database, or leave --role out.",
+        ));
+    }
     let tls = tls(&options)?;
     let store = open_store(&options, &data).await?;
     let stopping = CancellationToken::new();
     stop_on_signals(stopping.clone()).map_err(in_data)?;
-    let listener = TcpListener::bind(options.listen).await.map_err(|e| {
-        Failure::broken(format!("cannot listen on {}: {e}", options.listen), "Name another address with --listen.")
-    })?;
-    let worker = start_worker(&options, &data, &store).await?;
-    let allowed = options.allow_webhook_host.iter().cloned().collect();
-    let chores = landform_runner::deliver_webhooks(store.upkeep(), &store, allowed);
-    let chores = store.start_chores(chores);
-    let chores = chores.map_err(|e| Failure::broken(e.to_string(), "The log above may say more."))?;
-    tracing::info!(address = %options.listen, "listening");
+    let listener = match options.role {
+        Role::Worker => None,
+        Role::All | Role::Api => Some(TcpListener::bind(options.listen).await.map_err(|e| {
+            Failure::broken(format!("cannot listen on {}: {e}", options.listen), "Name another address with --listen.")
+        })?),
+    };
     let serving = async {
-        landform_server::serve(listener, store.clone(), tls, stopping.clone()).await;
-        stopping.cancel();
+        match listener {
+            Some(listener) => {
+                tracing::info!(address = %options.listen, "listening");
+                landform_server::serve(listener, store.clone(), tls, stopping.clone()).await;
+                stopping.cancel();
+            }
+            None => stopping.cancelled().await,
+        }
     };
+    // The door opens at once; finding the engines may take a moment, and runs wait for it in the queue.
     let working = async {
-        stopping.cancelled().await;
-        tokio::join!(worker.drain(PATIENCE), chores.stop());
+        let worked = match options.role {
+            Role::Api => Ok(()),
+            Role::All | Role::Worker => work(&options, &data, &store, &stopping).await,
+        };
+        if worked.is_err() {
+            stopping.cancel();
+        }
+        worked
     };
-    tokio::join!(serving, working);
+    let ((), worked) = tokio::join!(serving, working);
     store.close().await;
     tracing::info!("stopped");
+    worked
+}
+
+/// Carries out runs and chores until it is time to stop, and comes to an end in order.
+async fn work(options: &Options, data: &Path, store: &Store, stopping: &CancellationToken) -> Result<(), Failure> {
+    let worker = start_worker(options, data, store).await?;
+    let allowed = options.allow_webhook_host.iter().cloned().collect();
+    let chores = store.start_chores(landform_runner::deliver_webhooks(store.upkeep(), store, allowed));
+    let chores = chores.map_err(|e| Failure::broken(e.to_string(), "The log above may say more."))?;
+    tracing::info!(worker = %worker.id(), "ready for runs");
+    stopping.cancelled().await;
+    tokio::join!(worker.drain(PATIENCE), chores.stop());
     Ok(())
 }
 
@@ -247,6 +294,8 @@ async fn open_store(options: &Options, data: &Path) -> Result<Store, Failure> {
     let mut store_options = landform_store::Options::new(location, master_key.map_err(|e| broken(e.to_string()))?);
     store_options.reader = Arc::new(LanguageReader { policy: options.policy() });
     store_options.lease = Duration::from_secs(options.lease);
+    store_options.retention.runs = Duration::from_secs(options.keep_runs * 24 * 3600);
+    store_options.retention.state_versions = options.keep_states;
     let opened = Store::open(store_options).await.map_err(|e| broken(e.to_string()))?;
     if let Some(token) = opened.admin_token {
         let path = token_file(data);

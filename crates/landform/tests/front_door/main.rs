@@ -6,6 +6,7 @@ mod connections;
 mod installation;
 mod refusals;
 mod rest;
+mod roles;
 mod state;
 mod webhooks;
 
@@ -34,6 +35,15 @@ impl Door {
     }
 
     async fn open_with(memory: Memory, tofu: PathBuf) -> Door {
+        // Some templates here need something that fails, or takes its time.
+        Door::open_all(memory, tofu, &["--allow", "local-exec", "--allow-webhook-host", "127.0.0.1"]).await
+    }
+
+    async fn open_as(memory: Memory, more: &[&str]) -> Door {
+        Door::open_all(memory, parts::tofu(), more).await
+    }
+
+    async fn open_all(memory: Memory, tofu: PathBuf, more: &[&str]) -> Door {
         let data = tempfile::tempdir().unwrap();
         let postgres = match memory {
             Memory::Sqlite => None,
@@ -46,8 +56,7 @@ impl Door {
             providers: parts::mirror(),
             tofu: Some(tofu),
             workers: 2,
-            // Some templates here need something that fails, or takes its time.
-            more: ["--allow", "local-exec", "--allow-webhook-host", "127.0.0.1"].map(str::to_owned).to_vec(),
+            more: more.iter().map(|&argument| argument.to_owned()).collect(),
         };
         let landform = Landform::start(&setup).await.unwrap();
         Door { landform, setup, data, _postgres: postgres }
