@@ -100,6 +100,7 @@ codes! {
     MoveIllegal "move_illegal" Conflict "The run is in another state than the caller thinks. Read it again.",
     EngineUnsupported "engine_unsupported" Failed "Choose `auto` or `cli`, or change what the native engine names.",
     EngineMissing "engine_missing" Failed "This worker has no such engine. Name the `tofu` binary, or choose another engine.",
+    AdoptionOccupied "adoption_occupied" Failed "Remove the object from the state first, or adopt to another address.",
     AdoptionPending "adoption_pending" Failed "Apply the deployment once, so that its state has the objects to adopt, then destroy it.",
     PlanFailed "plan_failed" Failed "Nothing was changed. The run's events hold the diagnostics.",
     PlanStale "plan_stale" Failed "State, template or inputs changed after the plan was made. Make a new run.",

@@ -8,10 +8,11 @@ use std::time::Duration;
 use landform_domain::run::{Kind, Outcome, PlanSummary, Status};
 use landform_domain::{Code, EngineChoice, EngineName, Problem};
 use landform_engine::policy::{Policy, Violation};
+use landform_engine::state::StateError;
 use landform_engine::{
     Adopt, Applied, ApplyRequest, Engine, EngineError, Mode, Plan, PlanRequest, Variable, Workspace,
 };
-use landform_store::{Claim, EngineChosen, Finish, JournalEntry, Planned, Store, StoreError, Work};
+use landform_store::{Adoption, Claim, EngineChosen, Finish, JournalEntry, Planned, Store, StoreError, Work};
 
 use crate::choose::{Chosen, Engines, explain, name};
 use crate::folders::Folders;
@@ -126,7 +127,30 @@ impl Attempt<'_> {
             }
             environment.insert(name.clone(), value.clone());
         }
-        Ok(Ok(Workspace { folder, scratch, variables, state: claim.state.clone(), environment }))
+        let state = match self.with_room_for_adoptions(claim.state.clone()) {
+            Ok(state) => state,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        Ok(Ok(Workspace { folder, scratch, variables, state, environment }))
+    }
+
+    /// Both engines import only to an address that is free. Where a replacement was in doubt, the state may still have the
+    /// old object there: it makes room, and the plan finds it gone or destroys it.
+    fn with_room_for_adoptions(&self, state: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Problem> {
+        let Some(mut state) = state else { return Ok(None) };
+        for adoption in &self.claim.adopt {
+            let unreadable = |error: StateError| broken(error.to_string());
+            let Adoption { address, id, after_doubt } = adoption;
+            match landform_engine::state::make_room(&state, address, id).map_err(unreadable)? {
+                None => {}
+                Some(with_room) if *after_doubt => state = with_room,
+                Some(_) => {
+                    let message = format!("{address} is to be adopted as {id}, and the state has another object there");
+                    return Err(Problem::new(Code::AdoptionOccupied, message));
+                }
+            }
+        }
+        Ok(Some(state))
     }
 
     /// What an earlier attempt started has ended, one way or the other, before this one looks at what it left.
@@ -142,7 +166,7 @@ impl Attempt<'_> {
             return Ok(fail(broken(format!("given up after {} attempts", self.claim.attempt - 1))));
         }
         if self.claim.kind == Kind::Destroy
-            && let Some((address, id)) = self.claim.adopt.first()
+            && let Some(Adoption { address, id, .. }) = self.claim.adopt.first()
         {
             // A destroy imports nothing, so what exists would be forgotten.
             let message = format!("{address} is to be adopted as {id} and is in no state yet");
@@ -220,7 +244,7 @@ impl Attempt<'_> {
     }
 
     pub(crate) fn plan_request<'w>(&self, workspace: &'w Workspace) -> PlanRequest<'w> {
-        let adopt = |(address, id): &(String, String)| Adopt { address: address.clone(), id: id.clone() };
+        let adopt = |it: &Adoption| Adopt { address: it.address.clone(), id: it.id.clone() };
         PlanRequest {
             workspace,
             mode: match self.claim.kind {
@@ -306,8 +330,8 @@ impl Attempt<'_> {
             let redact = |text: &str| self.reports.redact(text);
             Outcome::Failed(report::failure(Code::ApplyFailed, &applied.diagnostics, redact))
         };
-        let adopted = |(address, _): &(String, String)| {
-            landform_engine::state::has_object(&applied.state, address, None).unwrap_or(false)
+        let adopted = |adoption: &Adoption| {
+            landform_engine::state::has_object(&applied.state, &adoption.address, None).unwrap_or(false)
         };
         let outputs = applied
             .outputs
@@ -321,7 +345,7 @@ impl Attempt<'_> {
                 .adopt
                 .iter()
                 .filter(|entry| adopted(entry))
-                .map(|(address, _)| address.clone())
+                .map(|adoption| adoption.address.clone())
                 .collect(),
             outputs: complete.then(|| outputs.collect()),
             state: Some(applied.state).filter(|state| workspace.state.as_ref() != Some(state)),
@@ -340,7 +364,10 @@ impl Attempt<'_> {
         let recovered = resolution.state.clone();
         match self.shop.store.resolve(&self.claim.lease, resolution).await? {
             Status::Planning => {
-                workspace.state = recovered.or(workspace.state);
+                workspace.state = match self.with_room_for_adoptions(recovered.or(workspace.state)) {
+                    Ok(state) => state,
+                    Err(problem) => return Ok(fail(problem)),
+                };
                 self.plan_and_apply(workspace).await
             }
             _ => Ok(Done::End(End::Clean)),

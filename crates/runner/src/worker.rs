@@ -86,6 +86,12 @@ impl Worker {
         let identity = Identity::acquire(&settings.folder).map_err(failed)?;
         let identity = identity.ok_or_else(|| StartError::InUse(settings.folder.clone()))?;
         let id = identity.id.clone();
+        // Before anybody can take up what an earlier life of this worker was doing, its children have come to their end:
+        // another worker would not see them, and would ask about objects that are still being made.
+        for run in folders.leftovers().map_err(failed)? {
+            let scratch = folders.scratch(run).map_err(failed)?;
+            landform_base::child::sweep(&scratch, settings.grace).await.map_err(failed)?;
+        }
         let voided = store.void_leases(&id).await?;
         if voided > 0 {
             tracing::info!(worker = %id, voided, "taking up what an earlier life of this worker left");

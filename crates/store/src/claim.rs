@@ -48,6 +48,15 @@ pub struct Lease {
     pub epoch: i64,
 }
 
+/// An object that exists, and that the next plan is to import.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Adoption {
+    pub address: String,
+    pub id: String,
+    /// It answers a doubt. Then an object that the state still has there was being replaced; otherwise it is in the way.
+    pub after_doubt: bool,
+}
+
 /// One attempt at a run, with all that it needs.
 pub struct Claim {
     pub lease: Lease,
@@ -66,8 +75,7 @@ pub struct Claim {
     /// What an earlier attempt of this run was carried out by.
     pub engine_before: Option<EngineName>,
     pub state: Option<Vec<u8>>,
-    /// Objects to import, address and id.
-    pub adopt: Vec<(String, String)>,
+    pub adopt: Vec<Adoption>,
     /// Addresses of objects to replace although nothing about them has changed.
     pub replace: Vec<String>,
     /// It ends with its plan.
@@ -304,8 +312,15 @@ async fn load_state(tx: &mut Tx, sealer: &Sealer, locked: &Locked) -> Result<Opt
     Ok(Some(sealer.open(keys::Kind::State, &version.to_string(), &row.blob("state")?)?))
 }
 
-async fn load_adoptions(tx: &mut Tx, deployment: DeploymentId) -> Result<Vec<(String, String)>, StoreError> {
-    let sql = "SELECT address, object_id FROM adoptions WHERE deployment = $1 ORDER BY address";
+async fn load_adoptions(tx: &mut Tx, deployment: DeploymentId) -> Result<Vec<Adoption>, StoreError> {
+    let sql = "SELECT address, object_id, after_doubt FROM adoptions WHERE deployment = $1 ORDER BY address";
     let rows = tx.all(sql, params![deployment.to_string()]).await?;
-    rows.iter().map(|row| Ok((row.text("address")?, row.text("object_id")?))).collect()
+    let adoption = |row: &crate::db::Row| {
+        Ok(Adoption {
+            address: row.text("address")?,
+            id: row.text("object_id")?,
+            after_doubt: row.flag("after_doubt")?,
+        })
+    };
+    rows.iter().map(adoption).collect()
 }

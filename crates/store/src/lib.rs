@@ -40,7 +40,7 @@ pub use again::{FailureGroup, RunRequest};
 pub use audit::{AuditEntry, AuditFilter};
 pub use catalog::{TemplateUse, TenantSettings};
 pub use chores::{Chore, ChoreAttempt, ChoreEnd, ChoreError, ChoreRunner, Chores};
-pub use claim::{Claim, Lease, Renewed, Work, WorkerId};
+pub use claim::{Adoption, Claim, Lease, Renewed, Work, WorkerId};
 pub use connection::{Connection, ConnectionValues};
 pub use doorbell::Doorbell;
 pub use error::StoreError;

@@ -277,8 +277,8 @@ async fn perform(tx: &mut Tx, deployment: DeploymentId, run: &Run, action: Actio
                 .await?;
             if let Answer::Adopt(object_id) = answer {
                 tx.execute(
-                    "INSERT INTO adoptions (deployment, address, object_id) VALUES ($1, $2, $3)
-                     ON CONFLICT (deployment, address) DO UPDATE SET object_id = excluded.object_id",
+                    "INSERT INTO adoptions (deployment, address, object_id, after_doubt) VALUES ($1, $2, $3, 1)
+                     ON CONFLICT (deployment, address) DO UPDATE SET object_id = excluded.object_id, after_doubt = 1",
                     params![id, doubt.address, object_id],
                 )
                 .await?;

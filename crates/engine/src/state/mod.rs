@@ -10,6 +10,9 @@ mod text;
 pub use file::{Instance, Resource, State, StateOutput, TERRAFORM_VERSION};
 pub use replay::{Settled, replay};
 
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
 use crate::Address;
 
 /// Why bytes are no state that can be worked with.
@@ -35,6 +38,30 @@ pub struct Object {
 /// The objects that a state holds, in the order of the file.
 pub fn objects(state: &[u8]) -> Result<Vec<Object>, StateError> {
     Ok(State::read(state)?.objects().collect())
+}
+
+/// Moves the object at `address` out of the way of another one, with the id `id`, that is to be imported there; nothing if
+/// there is no object, or it has that id. Its new address is in no configuration, so a plan reads it and destroys it if
+/// it still exists. (As a deposed object it would be in the way of the import still: OpenTofu then creates.) The same
+/// state always becomes the same, so that a plan made from it fits when it is applied.
+pub fn make_room(state: &[u8], address: &str, id: &str) -> Result<Option<Vec<u8>>, StateError> {
+    let mut state = State::read(state)?;
+    let Some(address) = Address::parse(address) else { return Ok(None) };
+    let Some((provider, instance)) = state.current(&address) else { return Ok(None) };
+    let (provider, mut instance) = (provider.to_owned(), instance.clone());
+    let attributes = instance.attributes.as_deref().map(RawValue::get).unwrap_or("{}");
+    let attributes: serde_json::Value =
+        serde_json::from_str(attributes).map_err(|error| StateError::Malformed(error.to_string()))?;
+    if attributes["id"] == id {
+        return Ok(None);
+    }
+    let key = address.key.as_ref().map(|key| key.to_string()).unwrap_or_default();
+    let digest = Sha256::digest(format!("{key}\0{}\0{id}", attributes["id"]));
+    let name = format!("{}_replaced_{:02x}{:02x}{:02x}{:02x}", address.name, digest[0], digest[1], digest[2], digest[3]);
+    state.remove(&address, None);
+    instance.index_key = None;
+    state.put(&Address { name, key: None, ..address }, &provider, instance);
+    Ok(Some(state.write()))
 }
 
 /// Whether a state holds the object at `address`, in the form of [`Address`].

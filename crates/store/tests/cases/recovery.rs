@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use landform_domain::Code;
 use landform_domain::recovery::{Answer, Doubt, Verdict};
 use landform_domain::run::{Next, Status};
-use landform_store::{Claim, Resolution, Store, Work};
+use landform_store::{Adoption, Claim, Resolution, Store, Work};
 use serde_json::json;
 
 use crate::place::*;
@@ -65,7 +65,8 @@ pub async fn doubts_block_until_they_are_answered(place: Place) {
     store.recover(run, answer("thing.0"), &eve()).await.unwrap();
     let next = claim(&store).await;
     assert_eq!(next.lease.run, run, "what is recovered goes before what is newer");
-    assert_eq!(next.adopt, [("thing.0".to_string(), "i-7".to_string())]);
+    let adoption = Adoption { address: "thing.0".to_string(), id: "i-7".to_string(), after_doubt: true };
+    assert_eq!(next.adopt, [adoption]);
     assert!(matches!(next.work, Work::Plan));
     store.intend(&next.lease, &[b"import".to_vec()]).await.expect("the answered intent is closed");
 }
