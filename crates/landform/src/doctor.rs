@@ -136,8 +136,8 @@ fn disk(data: &Path) -> Finding {
     };
     let text = format!("{} MB free", free >> 20);
     match free {
-        ..NO_SPACE => bad(WHAT, text, "Runs will fail. Make room on the data folder's disk."),
-        ..LITTLE_SPACE => poor(WHAT, text, "Make room on the data folder's disk before it is full."),
+        0..NO_SPACE => bad(WHAT, text, "Runs will fail. Make room on the data folder's disk."),
+        NO_SPACE..LITTLE_SPACE => poor(WHAT, text, "Make room on the data folder's disk before it is full."),
         _ => good(WHAT, text),
     }
 }

@@ -22,13 +22,17 @@ const ALLOWED: &[&str] = &[
     "Zlib",
 ];
 
+/// Packages that name a file instead of a licence: somebody has read it in this version.
+const READ: &[(&str, &str, &str)] = &[("jsonpath-rust", "0.3.5", "MIT")];
+
 pub fn check() -> Result<()> {
     let metadata = shell::json(shell::cargo().args(["metadata", "--format-version=1", "--locked"]))?;
     let packages = metadata["packages"].as_array().context("cargo metadata lists packages")?;
     let mut wrong = Vec::new();
     for package in packages {
         let name = package["name"].as_str().unwrap_or_default();
-        let Some(text) = package["license"].as_str() else {
+        let read = READ.iter().find(|(read, version, _)| *read == name && package["version"] == *version);
+        let Some(text) = package["license"].as_str().or(read.map(|(_, _, licence)| *licence)) else {
             wrong.push(format!("{name}: says no licence"));
             continue;
         };

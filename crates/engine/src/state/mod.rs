@@ -57,7 +57,8 @@ pub fn make_room(state: &[u8], address: &str, id: &str) -> Result<Option<Vec<u8>
     }
     let key = address.key.as_ref().map(|key| key.to_string()).unwrap_or_default();
     let digest = Sha256::digest(format!("{key}\0{}\0{id}", attributes["id"]));
-    let name = format!("{}_replaced_{:02x}{:02x}{:02x}{:02x}", address.name, digest[0], digest[1], digest[2], digest[3]);
+    let name =
+        format!("{}_replaced_{:02x}{:02x}{:02x}{:02x}", address.name, digest[0], digest[1], digest[2], digest[3]);
     state.remove(&address, None);
     instance.index_key = None;
     state.put(&Address { name, key: None, ..address }, &provider, instance);

@@ -107,3 +107,19 @@ fn replay_refuses_what_the_journal_cannot_have_said() {
     let broken = settled("terraform_data.a", Settlement::Object(json!({"mode": 3})));
     assert!(replay(None, &[broken]).is_err());
 }
+
+#[test]
+fn an_object_makes_room_for_the_one_that_took_its_place() {
+    let state = br#"{"version":4,"terraform_version":"1.12.6","serial":3,"lineage":"l","outputs":{},"resources":[
+        {"mode":"managed","type":"thing","name":"a","provider":"provider[\"registry.opentofu.org/x/y\"]","instances":[
+            {"index_key":0,"schema_version":0,"attributes":{"id":"old"}},
+            {"index_key":1,"schema_version":0,"attributes":{"id":"other"}}]}],"check_results":null}"#;
+    assert_eq!(make_room(state, "thing.a[0]", "old"), Ok(None), "it is that object already");
+    assert_eq!(make_room(state, "thing.b", "new"), Ok(None), "the place is free");
+    let moved = make_room(state, "thing.a[0]", "new").expect("a state").expect("a change");
+    assert_eq!(moved, make_room(state, "thing.a[0]", "new").expect("a state").expect("a change"), "always the same");
+    let [stays, moved_to] = &addresses(&moved)[..] else { panic!("two objects: {:?}", addresses(&moved)) };
+    assert_eq!(stays, "thing.a[1]");
+    assert!(moved_to.starts_with("thing.a_replaced_") && !moved_to.contains('['), "{moved_to}");
+    assert_eq!(make_room(&moved, "thing.a[0]", "new"), Ok(None), "once is enough");
+}
