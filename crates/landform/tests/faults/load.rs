@@ -1,7 +1,5 @@
 //! Too much at once, or too slow.
 
-use std::time::Duration;
-
 use futures::future::join_all;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -74,16 +72,17 @@ async fn a_body_of_a_hundred_megabytes_and_a_slow_client_cost_nothing() {
 async fn a_work_folder_that_cannot_be_written_fails_the_run_before_its_apply() {
     let house = House::build(Memory::Sqlite).await;
     let runs = house.setup.data.join("worker/runs");
-    // The door is open before the worker has its folders.
-    while !runs.exists() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    // The door is open before the worker has begun: a run that ended shows that it has.
+    let run = house.put("native", "earlier", 0).await;
+    house.settle(&run, "earlier").await;
+    let made = || landform_testkit::ledger::read(&house.ledger()).unwrap().objects.len();
+    let before = made();
     std::fs::remove_dir_all(&runs).unwrap();
     std::fs::write(&runs, "a file where a folder should be").unwrap();
     let run = house.put("native", "site", 0).await;
     let ended = house.until(&run, &["failed"]).await;
     assert_eq!(ended["problem"]["code"], "run_broken", "{ended}");
-    assert!(landform_testkit::ledger::read(&house.ledger()).unwrap().objects.is_empty());
+    assert_eq!(made(), before);
     std::fs::remove_file(&runs).unwrap();
     std::fs::create_dir(&runs).unwrap();
     let run = house.put("native", "site", 0).await;
