@@ -42,8 +42,6 @@ struct Options {
 /// How a case ended that is as it should be.
 enum Verdict {
     Native,
-    /// Agrees, though its head says otherwise.
-    Better,
     LeftToCli,
     KnownDifference,
     Recorded,
@@ -109,7 +107,6 @@ fn work(
         let verdict = judge(options, &bench, variant);
         let word = match &verdict {
             Ok(Verdict::Native) => "agrees".to_owned(),
-            Ok(Verdict::Better) => "agrees by now: the line in its head that says otherwise can go".to_owned(),
             Ok(Verdict::LeftToCli) => "left to the CLI".to_owned(),
             Ok(Verdict::KnownDifference) => "differs, as is known".to_owned(),
             Ok(Verdict::Recorded) => "recorded".to_owned(),
@@ -125,21 +122,35 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
 
+/// A head that says more than is true hides the next fault, so it fails as an unknown difference does.
 fn judge(options: &Options, bench: &Bench, variant: &Variant) -> Result<Verdict> {
     match (&variant.case.engine, compare(options, bench, variant)) {
-        (Engine::Differs(_) | Engine::Cli(_), Ok(Verdict::Native)) => Ok(Verdict::Better),
-        (Engine::Differs(_), Err(error)) if error.is::<Differ>() => Ok(Verdict::KnownDifference),
+        (Engine::Differs(_) | Engine::Cli(_), Ok(Verdict::Native)) => {
+            bail!("agrees by now: take the line out of its head that says otherwise")
+        }
+        (Engine::Differs(known), Err(error)) => match error.downcast_ref::<Differ>() {
+            Some(found) if found.place == *known => Ok(Verdict::KnownDifference),
+            Some(found) => {
+                let place = found.place.clone();
+                Err(error.context(format!("its head says {known:?}, the first difference is {place:?}")))
+            }
+            None => Err(error),
+        },
         (_, verdict) => verdict,
     }
 }
 
 /// The engines do not agree.
 #[derive(Debug)]
-struct Differ(String);
+struct Differ {
+    /// Where they differ first.
+    place: String,
+    text: String,
+}
 
 impl std::fmt::Display for Differ {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -163,27 +174,28 @@ fn compare(options: &Options, bench: &Bench, variant: &Variant) -> Result<Verdic
     }
     let refused = native.observed.last().is_some_and(|last| last.planned.code == UNSUPPORTED);
     match (&variant.case.engine, refused) {
-        (Engine::Cli(_) | Engine::Differs(_), true) => return Ok(Verdict::LeftToCli),
+        (Engine::Cli(_), true) => return Ok(Verdict::LeftToCli),
         (_, true) => bail!("is refused by the native engine:\n{}", last_words(&native)),
         (_, false) => {}
     }
     let found = differences(&recording.observed, &native.observed);
-    if !found.is_empty() {
+    if let Some(first) = found.first() {
         let shown: Vec<String> = found.iter().take(options.limit).map(ToString::to_string).collect();
         let (count, shown) = (found.len(), shown.join("\n"));
-        bail!(Differ(format!("OpenTofu (left) and native (right) differ in {count} places:\n{shown}")));
+        let text = format!("OpenTofu (left) and native (right) differ in {count} places:\n{shown}");
+        bail!(Differ { place: first.place.clone(), text });
     }
     if let (Some(left), Some(again)) = (&recording.left, recording.again) {
         let (code, printed) = hand_over(bench, variant, Side::Native, left)?;
-        let how = || Differ(format!("on OpenTofu's state the native plan ends with {code}, not {again}:\n{printed}"));
-        ensure!(code == again, how());
+        let text = || format!("on OpenTofu's state the native plan ends with {code}, not {again}:\n{printed}");
+        ensure!(code == again, Differ { place: "hand-over to native".to_owned(), text: text() });
     }
     if options.live
         && let (Some(left), Some(again)) = (&native.left, recording.again)
     {
         let (code, printed) = hand_over(bench, variant, Side::Tofu, left)?;
-        let how = || Differ(format!("on the native state OpenTofu's plan ends with {code}, not {again}:\n{printed}"));
-        ensure!(code == again, how());
+        let text = || format!("on the native state OpenTofu's plan ends with {code}, not {again}:\n{printed}");
+        ensure!(code == again, Differ { place: "hand-over to OpenTofu".to_owned(), text: text() });
     }
     Ok(Verdict::Native)
 }
@@ -210,7 +222,7 @@ fn last_words(told: &Told) -> String {
 
 fn summary(results: Vec<(Variant, Result<Verdict>)>) -> Result<()> {
     let count = |is: fn(&Result<Verdict>) -> bool| results.iter().filter(|(_, verdict)| is(verdict)).count();
-    let native = count(|verdict| matches!(verdict, Ok(Verdict::Native | Verdict::Better)));
+    let native = count(|verdict| matches!(verdict, Ok(Verdict::Native)));
     let left = count(|verdict| matches!(verdict, Ok(Verdict::LeftToCli)));
     let known = count(|verdict| matches!(verdict, Ok(Verdict::KnownDifference)));
     let recorded = count(|verdict| matches!(verdict, Ok(Verdict::Recorded)));

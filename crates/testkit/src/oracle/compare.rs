@@ -1,6 +1,7 @@
 use serde::Serialize;
 use serde_json::Value as Json;
 
+use super::normal::checks_in_order;
 use super::observe::Observed;
 use crate::transcript::{Difference, compare_canonical, compare_json};
 
@@ -10,9 +11,9 @@ pub fn differences(left: &[Observed], right: &[Observed]) -> Vec<Difference> {
     for (one, other) in left.iter().zip(right) {
         let place = |what: &str| format!("step {}: {what}", one.step);
         compare_json(&place("plan"), &json(&one.planned), &json(&other.planned), &mut found);
-        compare_json(&place("show -json"), &json(&one.shown), &json(&other.shown), &mut found);
+        compare_json(&place("show -json"), &checked(&one.shown), &checked(&other.shown), &mut found);
         compare_json(&place("apply"), &json(&one.applied), &json(&other.applied), &mut found);
-        compare_json(&place("state"), &json(&one.state), &json(&other.state), &mut found);
+        compare_json(&place("state"), &checked(&one.state), &checked(&other.state), &mut found);
         for difference in compare_canonical(&one.calls, &other.calls) {
             found.push(Difference { place: place(&difference.place), ..difference });
         }
@@ -22,6 +23,12 @@ pub fn differences(left: &[Observed], right: &[Observed]) -> Vec<Difference> {
         found.push(Difference { place: "story".into(), left: count(left), right: count(right) });
     }
     found
+}
+
+fn checked(value: &Option<Json>) -> Json {
+    let mut json = json(value);
+    checks_in_order(&mut json);
+    json
 }
 
 fn json(value: &impl Serialize) -> Json {

@@ -25,7 +25,6 @@ pub fn plan(mut json: Json) -> Json {
         }
     }
     forget_replaced(&mut json["planned_values"]["root_module"], &replaced);
-    in_order(&mut json, "checks");
     Symbols::default().blurred(json, false)
 }
 
@@ -41,16 +40,24 @@ fn forget_replaced(module: &mut Json, replaced: &[Json]) {
     }
 }
 
-/// Results of checks are a set.
-fn in_order(json: &mut Json, name: &str) {
-    if let Some(results) = json.get_mut(name).and_then(Json::as_array_mut) {
+/// Results of checks are a set, and so are the objects and instances of each: OpenTofu writes them in another order every
+/// time. Done where two sides meet, so that it holds for what was recorded too.
+pub fn checks_in_order(json: &mut Json) {
+    for name in ["checks", "check_results"] {
+        let Some(results) = json.get_mut(name).and_then(Json::as_array_mut) else { continue };
+        for result in results.iter_mut() {
+            for inner in ["objects", "instances"] {
+                if let Some(inner) = result.get_mut(inner).and_then(Json::as_array_mut) {
+                    inner.sort_by_key(Json::to_string);
+                }
+            }
+        }
         results.sort_by_key(Json::to_string);
     }
 }
 
 pub fn state(mut json: Json) -> Json {
     json["lineage"] = Json::Null;
-    in_order(&mut json, "check_results");
     Symbols::default().blurred(json, false)
 }
 
@@ -81,7 +88,7 @@ impl Symbols {
                     let inner = match inner {
                         Json::Number(_) if of_time && TIME_PARTS.contains(&name.as_str()) => "«time»".into(),
                         // The key of an object that was replaced and is still there is drawn by lot.
-                        Json::String(_) if name == "deposed" => "«deposed»".into(),
+                        Json::String(_) if name == "deposed" || name == "deposed_key" => "«deposed»".into(),
                         inner => self.blurred(inner, of_time),
                     };
                     (name, inner)
