@@ -1,3 +1,5 @@
+mod state;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -268,13 +270,6 @@ impl Client {
     pub async fn outputs(&self, location: &Location, show_sensitive: bool) -> Result<Outputs, ClientError> {
         let path = format!("{}/outputs?show_sensitive={show_sensitive}", deployment_path(location));
         self.get(&path).await
-    }
-
-    /// The state in format 4, as any `tofu` reads it.
-    pub async fn state(&self, location: &Location) -> Result<Vec<u8>, ClientError> {
-        let request = self.request(Method::GET, &format!("{}/state", deployment_path(location)));
-        let response = self.send(request.timeout(ANSWER)).await?;
-        response.bytes().await.map(Vec::from).map_err(|e| self.unreachable(&e))
     }
 
     pub async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>, ClientError> {

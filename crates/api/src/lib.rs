@@ -11,6 +11,7 @@ mod deployment;
 mod event;
 mod problem;
 mod run;
+mod state;
 mod template;
 mod tenant;
 mod time;
@@ -27,6 +28,7 @@ pub use deployment::{
 pub use event::{Event, EventBody, EventList};
 pub use problem::ProblemBody;
 pub use run::{FailureGroup, FailureList, Recovery, Reject, Rejection, RetryAll, Rollback, Run, RunList, RunRequest};
+pub use state::{StateEdited, StateMove, StateRemove, StateVersion, StateVersionList};
 pub use template::{
     Template, TemplateDetail, TemplateFile, TemplateList, TemplateUse, TemplateUseList, TemplateVersion,
 };

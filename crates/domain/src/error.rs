@@ -81,6 +81,7 @@ codes! {
     StateLocked "state_locked" Locked "Wait for whoever holds the lock, or unlock by force if they are gone.",
     StateConflict "state_conflict" Conflict "Somebody wrote the state in between. Pull it again, and repeat your change.",
     StateInvalid "state_invalid" Unprocessable "Send a state in format 4, as any `tofu` or `terraform` writes it.",
+    AddressInvalid "address_invalid" Unprocessable "Name an object, a resource or a module that the state has; a move needs a free address of the same type.",
     PlanUnknown "plan_unknown" NotFound "The run has made no plan yet, or it went straight on to its apply: plan first with `plan_only`, or ask for approval.",
     RouteUnknown "route_unknown" NotFound "Compare the path with the API's description.",
     TenantUnknown "tenant_unknown" NotFound "PUT the tenant first.",

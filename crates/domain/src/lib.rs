@@ -15,6 +15,7 @@ pub mod inputs;
 pub mod name;
 pub mod recovery;
 pub mod run;
+pub mod state_edit;
 pub mod template;
 
 pub use access::{Actor, Right, Role};
@@ -24,3 +25,4 @@ pub use event::EventBody;
 pub use id::{DeploymentId, RunId};
 pub use inputs::{Input, Inputs};
 pub use name::{ConnectionName, DeploymentName, TemplateName, TenantName};
+pub use state_edit::StateEdit;

@@ -97,16 +97,6 @@ pub struct Output {
     show_sensitive: bool,
 }
 
-#[derive(clap::Subcommand, Debug)]
-pub enum State {
-    /// Write the state to standard output, as any `tofu` reads it
-    Pull {
-        /// The deployment
-        #[arg(value_name = "TENANT/NAME")]
-        location: Location,
-    },
-}
-
 pub async fn deploy(args: Deploy, connection: &Connection, json: bool) -> Result<(), Failure> {
     let client = connection.client()?;
     let mut inputs = match &args.var_file {
@@ -202,14 +192,6 @@ pub async fn output(args: Output, connection: &Connection, json: bool) -> Result
         show::outputs(&outputs);
     }
     Ok(())
-}
-
-pub async fn state(command: State, connection: &Connection) -> Result<(), Failure> {
-    use std::io::Write;
-    let State::Pull { location } = command;
-    let state = connection.client()?.state(&location).await?;
-    let written = std::io::stdout().write_all(&state);
-    written.map_err(|e| Failure::broken(format!("the state cannot be written: {e}"), "Where does standard output go?"))
 }
 
 pub fn template(text: &str) -> Result<(TemplateName, Option<i64>), String> {

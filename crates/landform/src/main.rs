@@ -14,6 +14,7 @@ mod run;
 mod serve;
 mod show;
 mod sim;
+mod state;
 mod template;
 mod tenant;
 mod tf;
@@ -83,7 +84,7 @@ enum Command {
     Resume(manage::Pause),
     /// A deployment's state
     #[command(subcommand)]
-    State(deployment::State),
+    State(state::Command),
     /// Runs
     #[command(subcommand)]
     Run(run::Command),
@@ -129,7 +130,7 @@ async fn main() -> ExitCode {
         Command::Forget(args) => manage::forget(args, &connection).await,
         Command::Pause(args) => manage::pause(args, true, &connection, json).await,
         Command::Resume(args) => manage::pause(args, false, &connection, json).await,
-        Command::State(command) => deployment::state(command, &connection).await,
+        Command::State(command) => state::run(command, &connection, json).await,
         Command::Run(command) => run::run(command, &connection, json).await,
         Command::Sim(args) => sim::run(args, json).await,
         Command::Engine(command) => engine::run(command, &connection, json).await,

@@ -15,7 +15,7 @@ use landform_plugin::{Limits, Pool, Schemas};
 use landform_registry::Places;
 use landform_runner::known::KnownProviders;
 use landform_runner::providers::LocalProviders;
-use landform_runner::{Engines, LanguageReader, Settings, Worker};
+use landform_runner::{Engines, FormatEditor, LanguageReader, Settings, Worker};
 use landform_server::Tls;
 use landform_store::{Location, Store};
 use tokio::net::TcpListener;
@@ -293,6 +293,7 @@ async fn open_store(options: &Options, data: &Path) -> Result<Store, Failure> {
     };
     let mut store_options = landform_store::Options::new(location, master_key.map_err(|e| broken(e.to_string()))?);
     store_options.reader = Arc::new(LanguageReader { policy: options.policy() });
+    store_options.editor = Arc::new(FormatEditor);
     store_options.lease = Duration::from_secs(options.lease);
     store_options.retention.runs = Duration::from_secs(options.keep_runs * 24 * 3600);
     store_options.retention.state_versions = options.keep_states;

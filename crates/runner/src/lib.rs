@@ -15,12 +15,14 @@ mod ports;
 pub mod providers;
 mod recover;
 mod report;
+mod states;
 mod straight;
 mod templates;
 mod webhooks;
 mod worker;
 
 pub use choose::Engines;
+pub use states::FormatEditor;
 pub use templates::LanguageReader;
 pub use webhooks::deliver_webhooks;
 pub use worker::{Settings, StartError, Worker};

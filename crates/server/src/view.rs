@@ -104,6 +104,16 @@ pub(crate) fn deployment(deployment: store::Deployment) -> api::Deployment {
     }
 }
 
+pub(crate) fn state_version(version: store::StateVersionInfo) -> api::StateVersion {
+    api::StateVersion {
+        version: version.version,
+        generation: version.generation,
+        run: version.run,
+        current: version.current,
+        created_at: at(version.created_at),
+    }
+}
+
 pub(crate) fn run(run: store::Run) -> api::Run {
     let mut view = api::Run {
         id: run.id,

@@ -12,9 +12,8 @@ use crate::error::StoreError;
 use crate::journal::close_journal;
 use crate::keys::{self, Sealer};
 use crate::open::Store;
-use crate::retention::prune_states;
 use crate::transition::{Locked, Means, advance, fence_run};
-use crate::view::{Outputs, Run};
+use crate::view::Outputs;
 
 /// Which engine carries a run out, and why.
 #[derive(Clone, Debug)]
@@ -104,7 +103,7 @@ impl Store {
         let mut tx = self.db().begin().await?;
         let (locked, run) = fence_run(&mut tx, lease).await?;
         if let Some(state) = finish.state {
-            self.insert_state(&mut tx, &sealer, &locked, &run, &state).await?;
+            self.insert_state(&mut tx, &sealer, &locked, Some(&run), &state).await?;
         }
         if let Some(outputs) = finish.outputs {
             keep_outputs(&mut tx, &sealer, &locked, &outputs).await?;
@@ -139,7 +138,7 @@ impl Store {
         let mut tx = self.db().begin().await?;
         let (locked, run) = fence_run(&mut tx, lease).await?;
         if let Some(state) = resolution.state {
-            self.insert_state(&mut tx, &sealer, &locked, &run, &state).await?;
+            self.insert_state(&mut tx, &sealer, &locked, Some(&run), &state).await?;
         }
         let doubts = resolution.verdict.doubts;
         let open: Vec<i64> = doubts.iter().map(|doubt| doubt.intent).collect();
@@ -149,36 +148,6 @@ impl Store {
         tx.commit().await?;
         self.inner.bell.ring();
         Ok(run.status)
-    }
-
-    async fn insert_state(
-        &self,
-        tx: &mut Tx,
-        sealer: &Sealer,
-        locked: &Locked,
-        run: &Run,
-        state: &[u8],
-    ) -> Result<(), StoreError> {
-        let version = locked.last_state_version + 1;
-        tx.execute(
-            "INSERT INTO states (deployment, version, generation, run, state, created_at)
-             VALUES ($1, $2, $3, $4, $5, {now})",
-            params![
-                locked.id.to_string(),
-                version,
-                run.generation,
-                run.id.to_string(),
-                sealer.seal(keys::Kind::State, &version.to_string(), state)?,
-            ],
-        )
-        .await?;
-        tx.execute(
-            "UPDATE deployments SET state_version = $2, last_state_version = $2, state_generation = $3, updated_at = {now}
-             WHERE id = $1",
-            params![locked.id.to_string(), version, run.generation],
-        )
-        .await?;
-        prune_states(tx, locked.id, version, self.inner.retention.state_versions).await
     }
 }
 

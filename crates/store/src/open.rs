@@ -14,6 +14,7 @@ use crate::error::StoreError;
 use crate::keys::Keys;
 use crate::reader::{AnyTemplate, TemplateReader};
 use crate::retention::Retention;
+use crate::states::{NoEditor, StateEditor};
 
 /// The database's name in the data folder.
 pub(crate) const SQLITE_FILE: &str = "landform.db";
@@ -37,6 +38,8 @@ pub struct Options {
     pub approval: Duration,
     /// Reads templates at their push, and inputs before they are accepted.
     pub reader: Arc<dyn TemplateReader>,
+    /// Changes states as people ask.
+    pub editor: Arc<dyn StateEditor>,
     pub retention: Retention,
 }
 
@@ -48,6 +51,7 @@ impl Options {
             lease: Duration::from_secs(30),
             approval: Duration::from_secs(7 * 24 * 3600),
             reader: Arc::new(AnyTemplate),
+            editor: Arc::new(NoEditor),
             retention: Retention::default(),
         }
     }
@@ -76,6 +80,7 @@ pub(crate) struct Inner {
     pub(crate) approval: Duration,
     pub(crate) retention: Retention,
     pub(crate) reader: Arc<dyn TemplateReader>,
+    pub(crate) editor: Arc<dyn StateEditor>,
     listener: Option<tokio::task::JoinHandle<()>>,
     _lock: Option<FileLock>,
 }
@@ -113,6 +118,7 @@ impl Store {
             approval: options.approval,
             retention: options.retention,
             reader: options.reader,
+            editor: options.editor,
             listener,
             _lock: lock,
         };

@@ -136,25 +136,10 @@ impl Store {
             }
             new.check_follows(&Stamp::of(&old)?, how.force && by.may(Right::Administer))?;
         }
-        let version = locked.last_state_version + 1;
-        tx.execute(
-            "INSERT INTO states (deployment, version, generation, run, state, created_at)
-             VALUES ($1, $2, $3, '', $4, {now})",
-            params![
-                locked.id.to_string(),
-                version,
-                locked.generation,
-                sealer.seal(Kind::State, &version.to_string(), state)?,
-            ],
-        )
-        .await?;
+        let version = self.insert_state(&mut tx, &sealer, &locked, None, state).await?;
         let outputs = sealer.seal(Kind::Outputs, "", &serde_json::to_vec(&new.outputs)?)?;
-        tx.execute(
-            "UPDATE deployments SET state_version = $2, last_state_version = $2, outputs = $3, updated_at = {now}
-             WHERE id = $1",
-            params![locked.id.to_string(), version, outputs],
-        )
-        .await?;
+        tx.execute("UPDATE deployments SET outputs = $2 WHERE id = $1", params![locked.id.to_string(), outputs])
+            .await?;
         let detail = json!({"version": version, "serial": new.serial, "lineage": new.lineage, "forced": how.force});
         note(&mut tx, by, "state.write", &locked, detail).await?;
         tx.commit().await
@@ -190,7 +175,13 @@ impl Store {
     }
 }
 
-async fn note(tx: &mut Tx, by: &Actor, action: &'static str, locked: &Locked, detail: Value) -> Result<(), StoreError> {
+pub(crate) async fn note(
+    tx: &mut Tx,
+    by: &Actor,
+    action: &'static str,
+    locked: &Locked,
+    detail: Value,
+) -> Result<(), StoreError> {
     let deed = Deed { action, tenant: Some(&locked.tenant), target: locked.name.to_string(), detail };
     write_down(tx, by, deed).await
 }
@@ -210,7 +201,7 @@ async fn holder(tx: &mut Tx, locked: &Locked) -> Result<Option<LockInfo>, StoreE
 }
 
 /// A client that holds the lock may write; if nobody holds anything, so may one that does not use locks.
-async fn refuse_unless_free(tx: &mut Tx, locked: &Locked, lock: Option<&str>) -> Result<(), StoreError> {
+pub(crate) async fn refuse_unless_free(tx: &mut Tx, locked: &Locked, lock: Option<&str>) -> Result<(), StoreError> {
     match (holder(tx, locked).await?, lock) {
         (None, None) => Ok(()),
         (Some(held), Some(lock)) if held["ID"] == lock => Ok(()),

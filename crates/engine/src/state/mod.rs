@@ -1,6 +1,7 @@
 //! State format 4: the file that OpenTofu and Landform hand to each other. What is written here is, byte for byte,
 //! what OpenTofu would write; what is read and not understood is refused, never dropped.
 
+mod edit;
 mod file;
 mod replay;
 #[cfg(test)]

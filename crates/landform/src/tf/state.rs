@@ -47,20 +47,18 @@ fn edit(path: &Path, change: impl FnOnce(&mut State) -> anyhow::Result<()>) -> a
 }
 
 fn remove(path: &Path, wanted: &[String]) -> anyhow::Result<()> {
-    let mut count = 0;
+    let mut removed = Vec::new();
     edit(path, |state| {
-        let objects: Vec<_> = state.objects().collect();
-        for object in objects.iter().filter(|object| wanted.iter().any(|wanted| object.address.is_within(wanted))) {
-            state.remove(&object.address, object.deposed.as_deref());
-            println!("Removed {}", object.address);
-            count += 1;
-        }
-        if count == 0 {
+        removed = state.remove_within(wanted);
+        if removed.is_empty() {
             bail!("Invalid target address: no matching objects found. Use \"state list\" to see what there is.");
         }
         Ok(())
     })?;
-    println!("Successfully removed {count} resource instance(s).");
+    for object in &removed {
+        println!("Removed {}", object.address);
+    }
+    println!("Successfully removed {} resource instance(s).", removed.len());
     Ok(())
 }
 

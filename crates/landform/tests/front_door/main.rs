@@ -8,6 +8,7 @@ mod refusals;
 mod rest;
 mod roles;
 mod state;
+mod state_edits;
 mod webhooks;
 
 use std::path::PathBuf;

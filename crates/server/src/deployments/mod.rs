@@ -1,9 +1,10 @@
 pub(crate) mod batch;
+pub(crate) mod state;
 
 use std::collections::BTreeMap;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use landform_api::{Deployment, DeploymentList, DeploymentSpec, Outputs, Rollback, RunRequest};
@@ -17,7 +18,7 @@ use crate::request::{
 };
 use crate::{Server, view, wait};
 
-const MOST_ADDRESSES: usize = 1000;
+const MOST_ADDRESSES: usize = 2000;
 
 pub(crate) async fn put(
     State(server): State<Server>,
@@ -69,13 +70,7 @@ pub(crate) async fn run(
 ) -> Result<Response, Refusal> {
     let (tenant, name) = (names.tenant()?, names.deployment()?);
     let wait = preferred_wait(&headers)?;
-    let addresses = wanted.replace.iter().chain(wanted.adopt.keys()).chain(wanted.adopt.values());
-    let invalid = |text: &String| text.is_empty() || text.len() > 1000 || text.chars().any(char::is_control);
-    if wanted.replace.len() + wanted.adopt.len() > MOST_ADDRESSES || addresses.clone().any(invalid) {
-        let message =
-            format!("an address or an id has 1 to 1000 printable characters, and there are at most {MOST_ADDRESSES}");
-        return Err(Refusal::new(Code::RequestInvalid, message));
-    }
+    check_addresses(wanted.replace.iter().chain(wanted.adopt.keys()).chain(wanted.adopt.values()))?;
     if wanted.plan_only && !wanted.adopt.is_empty() {
         return Err(Refusal::new(Code::RequestInvalid, "a trial takes nothing over: adopt with a run that applies"));
     }
@@ -128,10 +123,18 @@ pub(crate) async fn outputs(
     Ok(Json(view::outputs(outputs, query.show_sensitive)?))
 }
 
-/// The state as any `tofu` reads it. It holds secrets.
-pub(crate) async fn state(State(server): State<Server>, names: Names) -> Result<Response, Refusal> {
-    let version = server.store.state(&names.tenant()?, &names.deployment()?).await?;
-    Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], version.state).into_response())
+/// Addresses and ids of objects, as far as they can be told without a state.
+fn check_addresses<'a>(texts: impl Iterator<Item = &'a String>) -> Result<(), Refusal> {
+    let invalid = |text: &String| text.is_empty() || text.len() > 1000 || text.chars().any(char::is_control);
+    for (count, text) in texts.enumerate() {
+        if count >= MOST_ADDRESSES || invalid(text) {
+            let message = format!(
+                "an address or an id has 1 to 1000 printable characters, and there are at most {MOST_ADDRESSES}"
+            );
+            return Err(Refusal::new(Code::RequestInvalid, message));
+        }
+    }
+    Ok(())
 }
 
 /// What a body asks for, as the store takes it.

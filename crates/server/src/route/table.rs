@@ -72,7 +72,11 @@ pub(crate) fn table() -> Vec<Route> {
         Route::new(post("/v1/tenants/{tenant}/deployments/{deployment}/pause"), Operate, Tenant, pause::pause_deployment, "Let a deployment's runs wait").answers_nothing(),
         Route::new(post("/v1/tenants/{tenant}/deployments/{deployment}/resume"), Operate, Tenant, pause::resume_deployment, "Let a deployment's runs go on").answers_nothing(),
         Route::new(get("/v1/tenants/{tenant}/deployments/{deployment}/outputs"), Read, Tenant, deployments::outputs, "Show a deployment's outputs").asks::<deployments::OutputsQuery>().answers::<api::Outputs>(200),
-        Route::new(get("/v1/tenants/{tenant}/deployments/{deployment}/state"), Secrets, Tenant, deployments::state, "The state, as any `tofu` reads it").answers_raw("application/json"),
+        Route::new(get("/v1/tenants/{tenant}/deployments/{deployment}/state"), Secrets, Tenant, deployments::state::get, "The state, as any `tofu` reads it").answers_raw("application/json"),
+        Route::new(get("/v1/tenants/{tenant}/deployments/{deployment}/state/versions"), Read, Tenant, deployments::state::versions, "List the versions of the state that are kept").answers::<api::StateVersionList>(200),
+        Route::new(get("/v1/tenants/{tenant}/deployments/{deployment}/state/versions/{version}"), Secrets, Tenant, deployments::state::version, "A version of the state, as any `tofu` reads it").answers_raw("application/json"),
+        Route::new(post("/v1/tenants/{tenant}/deployments/{deployment}/state/remove"), Operate, Tenant, deployments::state::remove, "Let the state forget objects; what they stand for stays").takes::<api::StateRemove>().answers::<api::StateEdited>(200),
+        Route::new(post("/v1/tenants/{tenant}/deployments/{deployment}/state/move"), Operate, Tenant, deployments::state::rename, "Give objects in the state another address").takes::<api::StateMove>().answers::<api::StateEdited>(200),
 
         Route::new(get("/v1/state/{tenant}/{deployment}"), Secrets, Tenant, state::get, "The `http` state backend: read").answers_raw("application/json"),
         Route::new(post("/v1/state/{tenant}/{deployment}"), Operate, Tenant, state::write, "The `http` state backend: write").asks::<state::WriteQuery>().takes_raw("application/json"),
