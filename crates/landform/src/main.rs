@@ -8,6 +8,7 @@ mod deployment;
 mod doctor;
 mod engine;
 mod failure;
+mod inside;
 mod manage;
 mod provider;
 mod run;
@@ -111,6 +112,9 @@ enum Command {
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    if let Some(provider) = inside::Inside::by_program_name(std::env::args_os().next().as_deref()) {
+        return provider.serve().await.map_or_else(|failure| Failure::report(&failure, false), |()| ExitCode::SUCCESS);
+    }
     let Arguments { connection, json, command } = Arguments::parse();
     let done = match command {
         Command::Demo(options) => demo::run(options).await,
@@ -134,7 +138,7 @@ async fn main() -> ExitCode {
         Command::Run(command) => run::run(command, &connection, json).await,
         Command::Sim(args) => sim::run(args, json).await,
         Command::Engine(command) => engine::run(command, &connection, json).await,
-        Command::Provider(command) => provider::run(command, &connection, json),
+        Command::Provider(command) => provider::run(command, &connection, json).await,
         Command::Doctor(options) => doctor::run(options, &connection, json).await,
         Command::Webhook(command) => webhook::run(command, &connection, json).await,
         Command::Tf { args } => return tf::run(args).await,

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::connection::Connection;
 use crate::failure::Failure;
+use crate::inside::Inside;
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
@@ -17,6 +18,8 @@ pub enum Command {
     Add(Add),
     /// List the providers in the mirror
     List(Mirror),
+    /// Serve the built-in provider for Versa Director as a plugin; OpenTofu starts it
+    Versa,
 }
 
 #[derive(Args, Debug)]
@@ -29,11 +32,14 @@ pub struct Mirror {
 #[derive(Args, Debug)]
 pub struct Add {
     /// A release archive such as `terraform-provider-time_0.14.2_linux_amd64.zip`, or an executable
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "built_in", requires = "source")]
+    file: Option<PathBuf>,
+    /// A provider that comes with Landform, for runs of the CLI engine; the native engine has it inside
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["file", "source", "version"])]
+    built_in: Option<Inside>,
     /// The source address, such as `hashicorp/time`
     #[arg(long, value_name = "SOURCE")]
-    source: Source,
+    source: Option<Source>,
     /// The version; an archive's name tells it
     #[arg(long, value_name = "VERSION")]
     version: Option<Version>,
@@ -56,17 +62,16 @@ impl Mirror {
 /// The mirror's name in the data folder.
 pub const DEFAULT: &str = "mirror";
 
-pub fn run(command: Command, connection: &Connection, json: bool) -> Result<(), Failure> {
+pub async fn run(command: Command, connection: &Connection, json: bool) -> Result<(), Failure> {
     match command {
         Command::Add(add) => {
             let mirror = add.mirror.folder(connection)?;
-            let (version, folder) = put(&add, &mirror)?;
+            let package = add.package()?;
+            let folder = package.put(&mirror)?;
+            let (source, version) = (package.source.to_string(), package.version.to_string());
             match json {
-                true => println!(
-                    "{}",
-                    json!({"source": add.source.to_string(), "version": version.to_string(), "path": folder})
-                ),
-                false => println!("{} {version} is in {}", add.source, folder.display()),
+                true => println!("{}", json!({"source": source, "version": version, "path": folder})),
+                false => println!("{source} {version} is in {}", folder.display()),
             }
         }
         Command::List(mirror) => {
@@ -81,55 +86,78 @@ pub fn run(command: Command, connection: &Connection, json: bool) -> Result<(), 
                 println!("{source:<50} {version}");
             }
         }
+        Command::Versa => return Inside::Versa.serve().await,
     }
     Ok(())
 }
 
-fn put(add: &Add, mirror: &Path) -> Result<(Version, PathBuf), Failure> {
-    let broken = |e: std::io::Error| {
-        Failure::broken(
-            format!("the mirror {}: {e}", mirror.display()),
-            "Is there room, and may this user write there?",
-        )
-    };
-    let name = add.file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let is_archive = name.ends_with(".zip");
-    let version = match (&add.version, version_in(name)) {
-        (Some(version), _) => version.clone(),
-        (None, Some(version)) => version,
-        (None, None) => {
-            return Err(Failure::usage(format!("{name} does not tell a version"), "Give it with --version."));
+/// What is to be put into the mirror.
+struct Package {
+    file: PathBuf,
+    source: Source,
+    version: Version,
+}
+
+impl Add {
+    fn package(&self) -> Result<Package, Failure> {
+        if let Some(inside) = self.built_in {
+            let file = std::env::current_exe().map_err(|e| unreadable(Path::new("this program"), e))?;
+            let parsed = (inside.source().parse(), inside.version().parse());
+            let (Ok(source), Ok(version)) = parsed else {
+                return Err(Failure::broken("a built-in provider without a proper name", "Please report this."));
+            };
+            return Ok(Package { file, source, version });
         }
-    };
-    let Source { host, namespace, name: kind } = &add.source;
-    let versions = mirror.join(host).join(namespace).join(kind).join(version.to_string());
-    let place = versions.join(platform());
-    if place.exists() {
-        let hint = "A version never changes. Remove its folder first if nothing uses it.";
-        return Err(Failure::usage(format!("{} {version} is there already", add.source), hint));
+        let (Some(file), Some(source)) = (&self.file, &self.source) else {
+            return Err(Failure::usage("a file needs its source address", "Give it with --source."));
+        };
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let version = self
+            .version
+            .clone()
+            .or_else(|| version_in(name))
+            .ok_or_else(|| Failure::usage(format!("{name} does not tell a version"), "Give it with --version."))?;
+        Ok(Package { file: file.clone(), source: source.clone(), version })
     }
-    std::fs::create_dir_all(&versions).map_err(broken)?;
-    // Beside its place and then moved there: a run that starts in this moment finds all of it or nothing.
-    let new = tempfile::Builder::new().prefix(".new-").tempdir_in(&versions).map_err(broken)?;
-    let binary = format!("terraform-provider-{kind}");
-    match is_archive {
-        true => unpack(&add.file, new.path())?,
-        false => {
-            let mut from = std::fs::File::open(&add.file).map_err(|e| unreadable(&add.file, e))?;
+}
+
+impl Package {
+    fn put(&self, mirror: &Path) -> Result<PathBuf, Failure> {
+        let broken = |e: std::io::Error| {
+            Failure::broken(
+                format!("the mirror {}: {e}", mirror.display()),
+                "Is there room, and may this user write there?",
+            )
+        };
+        let Source { host, namespace, name: kind } = &self.source;
+        let versions = mirror.join(host).join(namespace).join(kind).join(self.version.to_string());
+        let place = versions.join(platform());
+        if place.exists() {
+            let hint = "A version never changes. Remove its folder first if nothing uses it.";
+            return Err(Failure::usage(format!("{} {} is there already", self.source, self.version), hint));
+        }
+        std::fs::create_dir_all(&versions).map_err(broken)?;
+        // Beside its place and then moved there: a run that starts in this moment finds all of it or nothing.
+        let new = tempfile::Builder::new().prefix(".new-").tempdir_in(&versions).map_err(broken)?;
+        let binary = format!("terraform-provider-{kind}");
+        if self.file.extension().is_some_and(|extension| extension == "zip") {
+            unpack(&self.file, new.path())?;
+        } else {
+            let mut from = std::fs::File::open(&self.file).map_err(|e| unreadable(&self.file, e))?;
             write(&mut from, &new.path().join(&binary), true).map_err(broken)?;
         }
+        let has_binary = std::fs::read_dir(new.path())
+            .map_err(broken)?
+            .flatten()
+            .any(|entry| entry.file_name().to_str().is_some_and(|file| file.starts_with(&binary)));
+        if !has_binary {
+            let hint = "An archive holds the executable at its top; --source must name the same provider.";
+            return Err(Failure::usage(format!("{} holds no {binary}", self.file.display()), hint));
+        }
+        std::fs::set_permissions(new.path(), std::fs::Permissions::from_mode(0o755)).map_err(broken)?;
+        std::fs::rename(new.keep(), &place).map_err(broken)?;
+        Ok(place)
     }
-    let has_binary = std::fs::read_dir(new.path())
-        .map_err(broken)?
-        .flatten()
-        .any(|entry| entry.file_name().to_str().is_some_and(|file| file.starts_with(&binary)));
-    if !has_binary {
-        let hint = "An archive holds the executable at its top; --source must name the same provider.";
-        return Err(Failure::usage(format!("{name} holds no {binary}"), hint));
-    }
-    std::fs::set_permissions(new.path(), std::fs::Permissions::from_mode(0o755)).map_err(broken)?;
-    std::fs::rename(new.keep(), &place).map_err(broken)?;
-    Ok((version, place))
 }
 
 /// Only plain files at the top of the archive; anything else has no business in a provider's release.

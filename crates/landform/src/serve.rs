@@ -242,7 +242,8 @@ async fn native_engine(options: &Options, data: &Path) -> Result<Native, Failure
     for provider in &options.share_provider {
         known.share(provider).map_err(|e| Failure::broken(e.to_string(), "See --share-provider."))?;
     }
-    Ok(Native::new(Arc::new(LocalProviders::in_places(places, known, pool))))
+    let providers = LocalProviders::in_places(places, known, pool).with(crate::inside::built_in());
+    Ok(Native::new(Arc::new(providers)))
 }
 
 /// The binary that was named, or the one in PATH, and all that were added; the newest first. A missing CLI matters only

@@ -6,6 +6,7 @@
 //! Absent on purpose: serving HTTP, SQL, and how an engine works.
 
 mod attempt;
+pub mod built_in;
 mod choose;
 mod folders;
 mod identity;

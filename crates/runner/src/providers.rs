@@ -10,6 +10,7 @@ use landform_plugin::{Binary, Pool, Surroundings};
 use landform_protocol::Provider;
 use landform_registry::{CliConfig, Constraints, Found, LockFile, Places, Source};
 
+use crate::built_in::BuiltIn;
 use crate::known::KnownProviders;
 
 /// Providers that are installed on this machine, run as processes: on what terms, the known providers say.
@@ -20,17 +21,33 @@ pub struct LocalProviders {
     /// The folder that providers work in; by default each has one of its own.
     folder: Option<PathBuf>,
     pool: Pool,
+    built_in: BuiltIn,
 }
 
 impl LocalProviders {
     /// From these places alone, whatever the folder of a configuration or the user's settings say.
     pub fn in_places(places: Places, known: KnownProviders, pool: Pool) -> LocalProviders {
-        LocalProviders { places: Some(places), known, folder: None, pool }
+        LocalProviders { places: Some(places), known, folder: None, pool, built_in: BuiltIn::default() }
     }
 
     /// As OpenTofu finds and runs them in a user's folder: by the settings of the user, in the folder itself.
     pub fn of_user(folder: &Path, pool: Pool) -> LocalProviders {
-        LocalProviders { places: None, known: KnownProviders::listed(), folder: Some(folder.to_owned()), pool }
+        let (known, folder) = (KnownProviders::listed(), Some(folder.to_owned()));
+        LocalProviders { places: None, known, folder, pool, built_in: BuiltIn::default() }
+    }
+
+    /// With these inside of the program, which come before anything that is installed.
+    pub fn with(self, built_in: BuiltIn) -> LocalProviders {
+        LocalProviders { built_in, ..self }
+    }
+
+    /// The provider inside of the program, if it is asked for in the version that it has.
+    fn inside(&self, requirement: &Requirement) -> Option<Located> {
+        let version = self.built_in.version(&requirement.source)?;
+        let constraints: Constraints = requirement.version.parse().ok()?;
+        let fits = constraints.allow(&version.parse().ok()?);
+        let (source, digest) = (requirement.source.clone(), format!("built in, {version}"));
+        fits.then(|| Located { source, version: version.to_owned(), digest, path: PathBuf::new() })
     }
 
     fn find(&self, folder: &Path, requirement: &Requirement) -> Result<Found, String> {
@@ -54,6 +71,9 @@ fn text(error: impl std::fmt::Display) -> String {
 #[async_trait]
 impl Providers for LocalProviders {
     async fn locate(&self, folder: &Path, requirement: &Requirement) -> Result<Located, landform_engine::Diagnostic> {
+        if let Some(inside) = self.inside(requirement) {
+            return Ok(inside);
+        }
         // A provider may have hundreds of megabytes, and they are read to know it by its content.
         let (this, folder, wanted) = (self.clone(), folder.to_owned(), requirement.clone());
         let found = tokio::task::spawn_blocking(move || this.find(&folder, &wanted)).await.map_err(text);
@@ -71,6 +91,11 @@ impl Providers for LocalProviders {
         located: &Located,
         environment: &BTreeMap<String, String>,
     ) -> Result<Arc<dyn Provider>, landform_engine::Diagnostic> {
+        if located.path.as_os_str().is_empty()
+            && let Some(provider) = self.built_in.start(&located.source)
+        {
+            return Ok(provider);
+        }
         let binary = Binary { path: located.path.clone(), sha256: located.digest.clone() };
         let surroundings = Surroundings { environment: environment.clone(), folder: self.folder.clone() };
         let mut terms = self.known.terms(&located.source, &located.version);

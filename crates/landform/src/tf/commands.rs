@@ -45,7 +45,8 @@ pub async fn run(options: Options) -> Result<ExitCode, Failure> {
 fn engine(folder: &Path, common: &Common) -> Native {
     // A command ends with its providers, so there is nothing to keep spares for.
     let pool = Pool::new(Limits { spares: 0, ..Limits::default() }, Schemas::in_memory(), None);
-    let native = Native::new(Arc::new(LocalProviders::of_user(folder, pool)));
+    let providers = LocalProviders::of_user(folder, pool).with(crate::inside::built_in());
+    let native = Native::new(Arc::new(providers));
     let native = native.with_parallelism(common.parallelism);
     if common.refresh { native } else { native.without_refresh() }
 }
