@@ -18,6 +18,7 @@ use crate::choose::{Chosen, Engines, explain, name};
 use crate::folders::Folders;
 use crate::keeper::Clock;
 use crate::ports::{FencedJournal, Reports};
+use crate::spool::Spool;
 use crate::{recover, report};
 
 /// A run that ends its worker every time must not do so for ever.
@@ -28,6 +29,7 @@ pub(crate) struct Shop {
     pub(crate) store: Store,
     pub(crate) engines: Engines,
     pub(crate) folders: Folders,
+    pub(crate) spool: Spool,
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) connection_environment: BTreeSet<String>,
     /// How long whatever was asked to stop may take.
@@ -293,7 +295,12 @@ impl Attempt<'_> {
     }
 
     pub(crate) fn journal(&self) -> FencedJournal {
-        FencedJournal { store: self.shop.store.clone(), lease: self.claim.lease.clone(), clock: self.clock.clone() }
+        FencedJournal {
+            store: self.shop.store.clone(),
+            lease: self.claim.lease.clone(),
+            clock: self.clock.clone(),
+            spool: self.shop.spool.clone(),
+        }
     }
 
     pub(crate) fn not_planned(&self, error: EngineError) -> Done {

@@ -10,12 +10,13 @@ use async_trait::async_trait;
 use landform_base::redact::Redactor;
 use landform_domain::EventBody;
 use landform_engine::{Diagnostic, Intent, IntentId, Journal, Progress, ProgressEvent, Refused, Settlement};
-use landform_store::{Lease, Store, StoreError};
+use landform_store::{Lease, SpooledSettlement, Store, StoreError};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::keeper::Clock;
+use crate::spool::Spool;
 
 /// Lossless: returns when the entry is on disk, or refuses. While the store is away it is asked again, until the lease
 /// forbids it.
@@ -23,9 +24,13 @@ pub(crate) struct FencedJournal {
     pub(crate) store: Store,
     pub(crate) lease: Lease,
     pub(crate) clock: Arc<Clock>,
+    pub(crate) spool: Spool,
 }
 
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(250);
+
+/// A store that takes longer than this may be gone.
+const SPOOL_AFTER: Duration = Duration::from_secs(1);
 
 #[async_trait]
 impl Journal for FencedJournal {
@@ -45,19 +50,53 @@ impl Journal for FencedJournal {
         }
     }
 
-    /// What has happened is written down also when the lease is late: it is knowledge, not a new call.
+    /// What has happened is written down also when the lease is late: it is knowledge, not a new call. While the store is
+    /// away it is kept in the spool, where it stays if the lease ends first.
     async fn settle(&self, intent: IntentId, settlement: Settlement) -> Result<(), Refused> {
         let bytes = encode(&settlement)?;
+        let mut kept = None;
         loop {
-            match self.store.settle(&self.lease, intent.0, &bytes).await {
-                Ok(()) => return Ok(()),
-                Err(error) => self.refuse_or_wait(error).await?,
+            let mut writing = std::pin::pin!(self.store.settle(&self.lease, intent.0, &bytes));
+            let written = match tokio::time::timeout(SPOOL_AFTER, &mut writing).await {
+                Ok(written) => written,
+                Err(_) => {
+                    self.keep(&mut kept, intent, &bytes).await;
+                    writing.await
+                }
+            };
+            match written {
+                Ok(()) => {
+                    kept.inspect(|kept| self.spool.drop_entry(kept));
+                    return Ok(());
+                }
+                Err(error) => {
+                    if error.is_transient() {
+                        self.keep(&mut kept, intent, &bytes).await;
+                    }
+                    self.refuse_or_wait(error).await?;
+                }
             }
         }
     }
 }
 
 impl FencedJournal {
+    /// Once. If not even the disk takes it, the intent stays open, and its object is in doubt.
+    async fn keep(&self, kept: &mut Option<SpooledSettlement>, intent: IntentId, settlement: &[u8]) {
+        if kept.is_some() {
+            return;
+        }
+        let sealed = self.store.seal_settlement(&self.lease, intent.0, settlement).await;
+        let done = sealed.map_err(|error| error.to_string()).and_then(|sealed| {
+            self.spool.keep(&sealed).map_err(|error| error.to_string())?;
+            Ok(sealed)
+        });
+        match done {
+            Ok(sealed) => *kept = Some(sealed),
+            Err(error) => tracing::error!(run = %self.lease.run, error, "a result could not be kept on disk"),
+        }
+    }
+
     async fn refuse_or_wait(&self, error: StoreError) -> Result<(), Refused> {
         match error {
             StoreError::Fenced => Err(Refused::Fenced),
@@ -218,6 +257,7 @@ mod tests {
             store: store.clone(),
             lease: lease.clone(),
             clock: Arc::new(Clock::aged(store.lease(), Instant::now().checked_sub(age).unwrap(), Stop::new())),
+            spool: Spool::open(&folder.path().join("spool")).unwrap(),
         };
         let in_time = journal(Duration::ZERO);
         let late = journal(store.lease() * 2 / 3);

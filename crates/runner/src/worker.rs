@@ -19,6 +19,7 @@ use crate::identity::Identity;
 use crate::keeper::Keeper;
 use crate::ports::Reports;
 use crate::report;
+use crate::spool::Spool;
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -92,13 +93,17 @@ impl Worker {
             let scratch = folders.scratch(run).map_err(failed)?;
             landform_base::child::sweep(&scratch, settings.grace).await.map_err(failed)?;
         }
+        let spool = Spool::open(&settings.folder.join("spool")).map_err(failed)?;
+        // What the earlier life has learnt comes before anybody asks about it.
+        spool.bring(&store).await?;
         let voided = store.void_leases(&id).await?;
         if voided > 0 {
             tracing::info!(worker = %id, voided, "taking up what an earlier life of this worker left");
         }
         let (closing, stopping, abandoning) = (Stop::new(), Stop::new(), Stop::new());
         let Settings { environment, connection_environment, grace, keep_plans, policy, .. } = settings;
-        let shop = Shop { store, engines, folders, environment, connection_environment, grace, keep_plans, policy };
+        let shop =
+            Shop { store, engines, folders, spool, environment, connection_environment, grace, keep_plans, policy };
         let shop = Arc::new(shop);
         let floor = Floor {
             shop,
@@ -182,7 +187,8 @@ impl Floor {
             let more = std::iter::from_fn(|| self.slots.clone().try_acquire_owned().ok()).take(MOST_AT_ONCE - 1);
             let slots: Vec<OwnedSemaphorePermit> = std::iter::once(slot).chain(more).collect();
             let asked = Instant::now();
-            match self.shop.store.claim_up_to(&self.identity.id, slots.len()).await {
+            let Some(claimed) = self.claim(slots.len()).await else { break };
+            match claimed {
                 Ok(claims) if !claims.is_empty() => {
                     for (claim, slot) in claims.into_iter().zip(slots) {
                         let (shop, stop) = (self.shop.clone(), self.stopping.child_token());
@@ -202,11 +208,32 @@ impl Floor {
                 Err(error) => {
                     drop(slots);
                     tracing::warn!(%error, "no run could be claimed");
-                    tokio::time::sleep(AFTER_AN_ERROR).await;
+                    tokio::select! {
+                        () = tokio::time::sleep(AFTER_AN_ERROR) => {}
+                        () = self.closing.cancelled() => {}
+                    }
                 }
             }
         }
         while attempts.join_next().await.is_some() {}
+    }
+
+    /// `None`: the worker closes, and a store that does not answer is not waited for. Whatever it may still grant is void
+    /// at the next start.
+    async fn claim(&self, most: usize) -> Option<Result<Vec<Claim>, StoreError>> {
+        let claiming = async {
+            // First what is known, so that nobody is asked about it.
+            self.shop.spool.bring(&self.shop.store).await?;
+            self.shop.store.claim_up_to(&self.identity.id, most).await
+        };
+        let given_up = async {
+            self.closing.cancelled().await;
+            tokio::time::sleep(AFTER_AN_ERROR).await;
+        };
+        tokio::select! {
+            claimed = claiming => Some(claimed),
+            () = given_up => None,
+        }
     }
 }
 

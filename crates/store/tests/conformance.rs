@@ -73,6 +73,7 @@ suite! {
     recovery:
         a_dead_apply_is_recovered_from_its_journal,
         doubts_block_until_they_are_answered,
+        a_result_that_was_kept_answers_a_doubt,
         adoptions_wait_until_they_are_done;
     retention:
         old_runs_go_and_the_newest_stays,

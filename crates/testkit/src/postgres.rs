@@ -80,7 +80,17 @@ impl Server {
 
     /// Ends the server at once, as a crash would, and starts it again on the same data.
     pub fn crash_and_restart(&mut self) -> Result<()> {
+        self.crash();
+        self.restart()
+    }
+
+    /// Ends the server at once.
+    pub fn crash(&mut self) {
         self.end("KILL");
+    }
+
+    /// Starts a server that has ended on the same data.
+    pub fn restart(&mut self) -> Result<()> {
         // Backends notice the postmaster's death by themselves; its lock file must not stop the successor.
         let pid_file = self.folder.path().join("data/postmaster.pid");
         let deadline = Instant::now() + Duration::from_secs(20);

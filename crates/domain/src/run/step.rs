@@ -29,6 +29,8 @@ pub enum Command {
         answers: BTreeMap<String, Answer>,
         by: String,
     },
+    /// What became of an object in doubt is known after all: the journal was told late.
+    Learnt,
     Approve {
         by: String,
     },
@@ -99,6 +101,7 @@ pub fn step(run: &Run, command: Command) -> Result<Moved, Problem> {
         Command::Recovered => recovered(run),
         Command::InDoubt { doubts } => in_doubt(run, doubts),
         Command::Recover { answers, by } => recover(run, answers, by),
+        Command::Learnt => learnt(run),
         Command::Approve { by } => approve(run, by),
         Command::Reject { by, reason } => {
             waiting(run)?;
@@ -239,6 +242,14 @@ fn recover(run: &Run, answers: BTreeMap<String, Answer>, by: String) -> Result<M
     };
     events.push(EventBody::Status(status.clone()));
     Ok(Moved { run: Run { status, ..run.clone() }, events, actions })
+}
+
+/// Recovery is done once more, with the journal as it is now; what is still in doubt is asked again.
+fn learnt(run: &Run) -> Result<Moved, Problem> {
+    match run.status {
+        Status::NeedsRecovery { .. } => Ok(moved(run, Status::Applying(Phase::Interrupted), vec![])),
+        _ => Err(illegal(run, "learn what became of its objects")),
+    }
 }
 
 fn waiting(run: &Run) -> Result<(), Problem> {

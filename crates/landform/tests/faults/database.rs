@@ -7,7 +7,7 @@ use landform_testkit::postgres;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::house::{House, Memory};
+use crate::house::{House, Memory, wait_for};
 
 async fn the_database_restarts(engine: &str) {
     let mut house = House::build(Memory::Postgres).await;
@@ -27,6 +27,32 @@ async fn an_apply_outlives_its_database() {
 #[tokio::test]
 async fn an_apply_of_the_cli_outlives_its_database() {
     the_database_restarts("cli").await;
+}
+
+/// The database is away, the provider finishes what it was doing, the worker dies, and both come back: the result was on
+/// the worker's disk, so nobody is asked.
+#[tokio::test]
+async fn what_was_done_while_the_database_was_away_outlives_the_worker() {
+    let mut house = House::build(Memory::Postgres).await;
+    let run = house.put("native", "site", 1000).await;
+    house.until_touched(&run).await;
+    let mut database = house.database.take().unwrap();
+    database.crash();
+    let spool = house.setup.data.join("worker/spool");
+    wait_for("the result to be on disk", async || {
+        let kept = std::fs::read_dir(&spool).ok()?.flatten().next()?.path();
+        (kept.extension()? == "json").then(|| std::fs::read(kept).ok()).flatten()
+    })
+    .await;
+    house.landform.take().unwrap().kill().unwrap();
+    let kept = std::fs::read_dir(&spool).unwrap().next().unwrap().unwrap().path();
+    assert!(!std::fs::read_to_string(kept).unwrap().contains("ledger_object"), "it is sealed");
+    let restarted = tokio::task::spawn_blocking(move || database.restart().map(|()| database));
+    house.database = Some(restarted.await.unwrap().unwrap());
+    house.restart().await;
+    house.until(&run, &["succeeded", "unchanged"]).await;
+    house.agree("site").await;
+    assert_eq!(std::fs::read_dir(&spool).unwrap().count(), 0, "it was brought once");
 }
 
 /// Passes everything on, until it is told to swallow the answer to the next COMMIT.

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use landform_domain::Code;
 use landform_domain::recovery::{Answer, Doubt, Verdict};
 use landform_domain::run::{Next, Status};
-use landform_store::{Adoption, Claim, Resolution, Store, Work};
+use landform_store::{Adoption, Brought, Claim, Resolution, SpooledSettlement, Store, Work};
 use serde_json::json;
 
 use crate::place::*;
@@ -89,4 +89,27 @@ pub async fn adoptions_wait_until_they_are_done(place: Place) {
     finish(&store, &next.lease, finished).await;
     put(&store, "acme", "site", &[("n", json!(3))]).await;
     assert!(claim(&store).await.adopt.is_empty());
+}
+
+pub async fn a_result_that_was_kept_answers_a_doubt(place: Place) {
+    let store = place.furnished().await;
+    put(&store, "acme", "site", &[("n", json!(1))]).await;
+    let first = begin_apply(&store).await;
+    let ids = store.intend(&first.lease, &[b"create a".to_vec(), b"create b".to_vec()]).await.unwrap();
+    let kept = store.seal_settlement(&first.lease, ids[0], b"a is made").await.unwrap();
+    store.void_leases(&worker("w")).await.unwrap();
+    let recovering = claim(&store).await;
+    assert_eq!(store.settle_spooled(&kept).await.unwrap(), Brought::NotYet, "somebody looks at the journal");
+    let run = recovering.lease.run;
+    store.resolve(&recovering.lease, Resolution { verdict: doubts(&ids), state: None }).await.unwrap();
+    let other = SpooledSettlement { epoch: kept.epoch + 1, ..kept.clone() };
+    assert_eq!(store.settle_spooled(&other).await.unwrap(), Brought::TooLate, "another attempt's");
+    assert!(matches!(status(&store, run).await, Status::NeedsRecovery { .. }));
+    assert_eq!(store.settle_spooled(&kept).await.unwrap(), Brought::Taken);
+    assert_eq!(store.settle_spooled(&kept).await.unwrap(), Brought::TooLate, "once");
+    // Recovery is done again, and knows more.
+    let again = claim(&store).await;
+    let Work::Recover { journal } = &again.work else { panic!("it is recovered") };
+    let settlements: Vec<_> = journal.iter().map(|entry| entry.settlement.as_deref()).collect();
+    assert_eq!(settlements, [Some(&b"a is made"[..]), None]);
 }
