@@ -28,6 +28,9 @@ pub struct DeploymentSpec {
     /// Left out, it stays as it is; a new deployment needs none. To switch it off takes the right to approve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requires_approval: Option<bool>,
+    /// Seconds that a plan or an apply may take; it is stopped then. Left out, it is what the server was started with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit: Option<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -42,6 +45,9 @@ pub struct Deployment {
     pub connections: Vec<ConnectionName>,
     pub engine: EngineChoice,
     pub requires_approval: bool,
+    /// Seconds that a plan or an apply may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit: Option<u32>,
     /// Its runs wait: because of itself, its tenant, or everything.
     #[serde(default)]
     pub paused: bool,

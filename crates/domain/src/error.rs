@@ -105,6 +105,7 @@ codes! {
     AdoptionPending "adoption_pending" Failed "Apply the deployment once, so that its state has the objects to adopt, then destroy it.",
     PlanFailed "plan_failed" Failed "Nothing was changed. The run's events hold the diagnostics.",
     PlanStale "plan_stale" Failed "State, template or inputs changed after the plan was made. Make a new run.",
+    TimeLimitExceeded "time_limit_exceeded" Failed "What was done is kept in the state. Give the deployment a longer `time_limit`, or see what takes so long.",
     ApplyFailed "apply_failed" Failed "What was done is kept in the state; the next run continues from it. The run's events hold the diagnostics.",
     RunBroken "run_broken" Failed "The worker could not carry the run out. Its log says more.",
     StoreUnavailable "store_unavailable" Unavailable "Try again; see whether the database can be reached.",

@@ -40,6 +40,9 @@ pub struct Deploy {
     /// Apply without approval from now on; needs the right to approve if the deployment needed it before
     #[arg(long, conflicts_with = "approval")]
     no_approval: bool,
+    /// Stop a plan or an apply after so long [default: what the server was started with]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    time_limit: Option<u32>,
     #[command(flatten)]
     write: WriteOptions,
 }
@@ -113,6 +116,7 @@ pub async fn deploy(args: Deploy, connection: &Connection, json: bool) -> Result
         connections: args.connection,
         engine: args.engine,
         requires_approval: args.approval.then_some(true).or(args.no_approval.then_some(false)),
+        time_limit: args.time_limit,
     };
     let accepted = client.deployment_put(&args.location, &spec, &args.write.write()).await?;
     if args.write.wait {

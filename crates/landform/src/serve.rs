@@ -76,6 +76,9 @@ pub struct Options {
     /// Seconds that a run may take to stop when it is asked to; then it is ended, and what it was doing is in doubt
     #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     grace: u64,
+    /// Seconds that a plan or an apply may take, where the deployment does not say otherwise; then it is stopped
+    #[arg(long, default_value_t = 21_600, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    time_limit: u64,
     /// What this process does; several processes share one PostgreSQL
     #[arg(long, env = "LANDFORM_ROLE", default_value = "all", value_enum)]
     role: Role,
@@ -222,6 +225,7 @@ async fn start_worker(options: &Options, data: &Path, store: &Store) -> Result<W
     let mut settings = Settings::new(data.join("worker"));
     settings.concurrency = options.workers;
     settings.keep_plans = options.keep_plans;
+    settings.time_limit = Duration::from_secs(options.time_limit);
     settings.grace = Duration::from_secs(options.grace);
     settings.policy = options.policy();
     settings.connection_environment = options.allow_environment.iter().cloned().collect();

@@ -32,6 +32,8 @@ pub(crate) struct Shop {
     pub(crate) spool: Spool,
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) connection_environment: BTreeSet<String>,
+    /// How long an attempt may take, where its deployment does not say otherwise.
+    pub(crate) time_limit: Duration,
     /// How long whatever was asked to stop may take.
     pub(crate) grace: Duration,
     /// Whole plans are made also where nobody has to approve them.
@@ -46,6 +48,8 @@ pub(crate) enum End {
     Clean,
     /// Somebody has to take the run up again: an apply with open intents, or a plan that was stopped.
     GiveBack,
+    /// The same, and it ends then: its time is over.
+    GiveUp,
     /// Nobody can go on with it right now. Its lease runs out, which also keeps a broken run from spinning.
     Leave,
     /// The lease is gone, and with it the right to write.
@@ -294,6 +298,13 @@ impl Attempt<'_> {
         }
     }
 
+    /// Why it was stopped, if its time was over.
+    fn overtime(&self) -> Option<Problem> {
+        let limit = self.claim.time_limit.unwrap_or(self.shop.time_limit).as_secs();
+        let message = format!("it was stopped after its time limit of {limit} s");
+        self.clock.overtime.is_cancelled().then(|| Problem::new(Code::TimeLimitExceeded, message))
+    }
+
     pub(crate) fn journal(&self) -> FencedJournal {
         FencedJournal {
             store: self.shop.store.clone(),
@@ -305,7 +316,7 @@ impl Attempt<'_> {
 
     pub(crate) fn not_planned(&self, error: EngineError) -> Done {
         if let EngineError::Stopped | EngineError::Lost(_) = error {
-            return Done::End(End::GiveBack);
+            return self.overtime().map_or(Done::End(End::GiveBack), fail);
         }
         self.tell(&error);
         fail(report::engine_failure(Code::PlanFailed, &error, |text| self.reports.redact(text)))
@@ -313,11 +324,11 @@ impl Attempt<'_> {
 
     pub(crate) fn not_applied(&self, error: EngineError) -> Done {
         match error {
-            EngineError::Stopped => end(Outcome::Stopped),
+            EngineError::Stopped => end(self.overtime().map_or(Outcome::Stopped, Outcome::Failed)),
             // Only the journal knows what was done: the next attempt begins with recovery.
             EngineError::Refused(_) | EngineError::Lost(_) => {
                 tracing::warn!(run = %self.claim.lease.run, %error, "an apply was interrupted");
-                Done::End(End::GiveBack)
+                Done::End(if self.overtime().is_some() { End::GiveUp } else { End::GiveBack })
             }
             error => {
                 self.tell(&error);
@@ -332,7 +343,7 @@ impl Attempt<'_> {
         let outcome = if complete {
             Outcome::Succeeded
         } else if applied.stopped {
-            Outcome::Stopped
+            self.overtime().map_or(Outcome::Stopped, Outcome::Failed)
         } else {
             let redact = |text: &str| self.reports.redact(text);
             Outcome::Failed(report::failure(Code::ApplyFailed, &applied.diagnostics, redact))

@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 pub(crate) struct Keeper {
     clock: Arc<Clock>,
     task: JoinHandle<()>,
+    limiter: JoinHandle<()>,
 }
 
 pub(crate) struct Clock {
@@ -19,6 +20,8 @@ pub(crate) struct Clock {
     renewed: Mutex<Instant>,
     /// Stop at the next safe point: somebody wants it, or the lease is late.
     pub(crate) stop: Stop,
+    /// It has taken longer than it may.
+    pub(crate) overtime: Stop,
     /// The lease is gone or about to be: drop everything.
     pub(crate) over: Stop,
 }
@@ -26,7 +29,7 @@ pub(crate) struct Clock {
 impl Clock {
     /// `renewed` is a moment before the lease was last asked for.
     pub(crate) fn aged(lease: Duration, renewed: Instant, stop: Stop) -> Clock {
-        Clock { lease, renewed: Mutex::new(renewed), stop, over: Stop::new() }
+        Clock { lease, renewed: Mutex::new(renewed), stop, overtime: Stop::new(), over: Stop::new() }
     }
 
     /// Two thirds of the lease have passed without renewal: no further call is started.
@@ -44,11 +47,19 @@ impl Clock {
 }
 
 impl Keeper {
-    /// `claimed` is a moment before the claim was asked for.
-    pub(crate) fn start(store: Store, lease: Lease, claimed: Instant, stop: Stop) -> Keeper {
+    /// `claimed` is a moment before the claim was asked for. After `limit` the work is asked to stop.
+    pub(crate) fn start(store: Store, lease: Lease, claimed: Instant, stop: Stop, limit: Duration) -> Keeper {
         let clock = Arc::new(Clock::aged(store.lease(), claimed, stop));
         let task = tokio::spawn(keep(store, lease, clock.clone()));
-        Keeper { clock, task }
+        let limiter = tokio::spawn({
+            let clock = clock.clone();
+            async move {
+                tokio::time::sleep(limit).await;
+                clock.overtime.cancel();
+                clock.stop.cancel();
+            }
+        });
+        Keeper { clock, task, limiter }
     }
 
     pub(crate) fn clock(&self) -> &Arc<Clock> {
@@ -59,6 +70,7 @@ impl Keeper {
 impl Drop for Keeper {
     fn drop(&mut self) {
         self.task.abort();
+        self.limiter.abort();
     }
 }
 

@@ -229,6 +229,7 @@ mod tests {
             inputs: Inputs::default(),
             engine: EngineChoice::Auto,
             requires_approval: None,
+            time_limit: None,
             connections: Vec::new(),
             if_generation: None,
         };

@@ -33,6 +33,8 @@ pub struct Settings {
     pub environment: BTreeMap<String, String>,
     /// Names of environment variables that a connection may set.
     pub connection_environment: BTreeSet<String>,
+    /// How long a plan or an apply may take, where its deployment does not say otherwise.
+    pub time_limit: Duration,
     /// How long whatever was asked to stop may take to save its state: a run that is cancelled, a child that our
     /// predecessor's death has left behind.
     pub grace: Duration,
@@ -50,6 +52,7 @@ impl Settings {
             poll: Duration::from_secs(2),
             environment: BTreeMap::new(),
             connection_environment: BTreeSet::new(),
+            time_limit: Duration::from_secs(6 * 3600),
             grace: Duration::from_secs(60),
             keep_plans: false,
             policy: Policy::default(),
@@ -101,9 +104,19 @@ impl Worker {
             tracing::info!(worker = %id, voided, "taking up what an earlier life of this worker left");
         }
         let (closing, stopping, abandoning) = (Stop::new(), Stop::new(), Stop::new());
-        let Settings { environment, connection_environment, grace, keep_plans, policy, .. } = settings;
-        let shop =
-            Shop { store, engines, folders, spool, environment, connection_environment, grace, keep_plans, policy };
+        let Settings { environment, connection_environment, time_limit, grace, keep_plans, policy, .. } = settings;
+        let shop = Shop {
+            store,
+            engines,
+            folders,
+            spool,
+            environment,
+            connection_environment,
+            time_limit,
+            grace,
+            keep_plans,
+            policy,
+        };
         let shop = Arc::new(shop);
         let floor = Floor {
             shop,
@@ -240,7 +253,8 @@ impl Floor {
 async fn carry_out(shop: &Shop, claim: Claim, claimed: Instant, stop: Stop) {
     let (lease, run) = (claim.lease.clone(), claim.lease.run);
     tracing::info!(%run, attempt = claim.attempt, "taking up a run");
-    let keeper = Keeper::start(shop.store.clone(), lease.clone(), claimed, stop);
+    let limit = claim.time_limit.unwrap_or(shop.time_limit);
+    let keeper = Keeper::start(shop.store.clone(), lease.clone(), claimed, stop, limit);
     let clock = keeper.clock().clone();
     let reports =
         Reports::start(shop.store.clone(), lease.clone(), report::redactor(&claim.inputs, &claim.connections));
@@ -258,8 +272,12 @@ async fn carry_out(shop: &Shop, claim: Claim, claimed: Instant, stop: Stop) {
     drop(keeper);
     match end {
         End::Clean => shop.folders.remove_scratch(run),
-        End::GiveBack => {
-            if let Err(error) = shop.store.release(&lease).await {
+        End::GiveBack | End::GiveUp => {
+            let given = match end {
+                End::GiveUp => shop.store.give_up(&lease, "its time limit").await,
+                _ => shop.store.release(&lease).await,
+            };
+            if let Err(error) = given {
                 tracing::warn!(%run, %error, "a run could not be given back; its lease will run out");
             }
         }

@@ -69,6 +69,7 @@ impl House {
             inputs: Inputs::new(inputs.iter().map(input).collect()).unwrap(),
             engine: EngineChoice::Auto,
             requires_approval: None,
+            time_limit: None,
             connections: Vec::new(),
             if_generation: None,
         }

@@ -94,6 +94,7 @@ pub(crate) fn deployment(deployment: store::Deployment) -> api::Deployment {
         connections: deployment.connections,
         engine: deployment.engine,
         requires_approval: deployment.requires_approval,
+        time_limit: deployment.time_limit.and_then(|seconds| u32::try_from(seconds).ok()),
         paused: deployment.paused,
         generation: deployment.generation,
         applied_generation: deployment.applied_generation,

@@ -36,6 +36,8 @@ pub struct DeploymentWrite {
     pub engine: EngineChoice,
     /// `None` leaves it as it is; a new deployment needs no approval.
     pub requires_approval: Option<bool>,
+    /// Seconds that a plan or an apply may take. `None`: as the worker has it.
+    pub time_limit: Option<i64>,
     /// Refuse unless this is the present generation (0: there is no such deployment).
     pub if_generation: Option<i64>,
 }
@@ -71,6 +73,7 @@ pub(crate) struct Desired {
     pub(crate) connections: Vec<Bound>,
     pub(crate) engine: EngineChoice,
     pub(crate) requires_approval: bool,
+    pub(crate) time_limit: Option<i64>,
 }
 
 impl Desired {
@@ -85,7 +88,9 @@ impl Desired {
             self.requires_approval
         );
         let connections: String = self.connections.iter().map(|bound| format!("{}\n", bound.connection)).collect();
-        [head.into_bytes(), self.inputs.canonical(), connections.into_bytes()].concat()
+        // Left out where there is none, so that older generations keep their hash.
+        let limit = self.time_limit.map(|seconds| format!("time limit {seconds}\n")).unwrap_or_default();
+        [head.into_bytes(), self.inputs.canonical(), connections.into_bytes(), limit.into_bytes()].concat()
     }
 }
 
@@ -128,6 +133,7 @@ impl Store {
             connections,
             engine: write.engine,
             requires_approval: approval(newest.as_ref(), write.requires_approval, by)?,
+            time_limit: write.time_limit,
         };
         self.accept(tx, locked, &sealer, desired, key, ("deployment.put", by)).await
     }
@@ -163,6 +169,7 @@ impl Store {
             kind: Kind::Destroy,
             engine: newest.engine,
             requires_approval: newest.requires_approval,
+            time_limit: newest.time_limit,
             ..made_with
         };
         self.accept(tx, locked, &sealer, desired, key, ("deployment.delete", by)).await
@@ -283,8 +290,8 @@ async fn insert_generation(
     let inputs = serde_json::to_vec(&desired.inputs)?;
     tx.execute(
         "INSERT INTO generations (deployment, generation, kind, template, template_version, inputs, hash, engine,
-            requires_approval, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, {now})",
+            requires_approval, time_limit, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, {now})",
         params![
             locked.id.to_string(),
             generation,
@@ -295,6 +302,7 @@ async fn insert_generation(
             hash,
             desired.engine.as_str(),
             desired.requires_approval,
+            desired.time_limit,
         ],
     )
     .await?;
@@ -314,7 +322,7 @@ pub(crate) async fn load_desired(
 ) -> Result<Option<Desired>, StoreError> {
     let row = tx
         .one(
-            "SELECT kind, template, template_version, inputs, engine, requires_approval FROM generations
+            "SELECT kind, template, template_version, inputs, engine, requires_approval, time_limit FROM generations
              WHERE deployment = $1 AND generation = $2",
             params![deployment.to_string(), generation],
         )
@@ -329,6 +337,7 @@ pub(crate) async fn load_desired(
         connections: load_bound(tx, deployment, generation).await?,
         engine: row.parsed("engine")?,
         requires_approval: row.flag("requires_approval")?,
+        time_limit: row.int_or_null("time_limit")?,
     }))
 }
 

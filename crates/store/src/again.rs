@@ -108,7 +108,8 @@ impl Store {
         for bound in &earlier.connections {
             check_connection(&mut tx, tenant, &bound.connection).await?;
         }
-        let desired = Desired { engine: newest.engine, requires_approval: newest.requires_approval, ..earlier };
+        let Desired { engine, requires_approval, time_limit, .. } = newest;
+        let desired = Desired { engine, requires_approval, time_limit, ..earlier };
         self.accept(tx, locked, &sealer, desired, None, ("deployment.rollback", by)).await
     }
 

@@ -72,6 +72,8 @@ pub struct Claim {
     pub engine: EngineChoice,
     /// Somebody will want to see the plan before it is applied.
     pub requires_approval: bool,
+    /// How long this attempt may take, if the deployment says so.
+    pub time_limit: Option<Duration>,
     /// What an earlier attempt of this run was carried out by.
     pub engine_before: Option<EngineName>,
     pub state: Option<Vec<u8>>,
@@ -292,6 +294,7 @@ async fn load_claim(tx: &mut Tx, sealer: &Sealer, locked: &Locked, run: Run) -> 
         connections: open_bound(tx, sealer, &locked.tenant, &desired.connections).await?,
         engine: desired.engine,
         requires_approval: run.requires_approval,
+        time_limit: desired.time_limit.map(|seconds| Duration::from_secs(seconds.unsigned_abs())),
         engine_before: run.engine,
         state: load_state(tx, sealer, locked).await?,
         adopt: load_adoptions(tx, deployment).await?,

@@ -124,8 +124,21 @@ impl Store {
 
     /// Gives the run back: a plan is made again by whoever comes next, an apply is recovered.
     pub async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.let_go(lease, None).await
+    }
+
+    /// Gives an apply back that is to end once it is known what it did. `by` says who wants that.
+    pub async fn give_up(&self, lease: &Lease, by: &str) -> Result<(), StoreError> {
+        self.let_go(lease, Some(by)).await
+    }
+
+    async fn let_go(&self, lease: &Lease, cancelled_by: Option<&str>) -> Result<(), StoreError> {
         let mut tx = self.db().begin().await?;
-        let (locked, run) = fence_run(&mut tx, lease).await?;
+        let (locked, mut run) = fence_run(&mut tx, lease).await?;
+        if let Some(by) = cancelled_by.filter(|_| matches!(run.status, Status::Applying(_))) {
+            let cancel = Command::Cancel { by: by.to_owned() };
+            run = advance(&mut tx, locked.id, &run, cancel, Means::default()).await?;
+        }
         advance(&mut tx, locked.id, &run, Command::LeaseLost, Means::default()).await?;
         tx.commit().await?;
         self.inner.bell.ring();

@@ -32,7 +32,7 @@ const PAGE: u32 = 100;
 
 const DEPLOYMENT: &str =
     "SELECT d.id, d.tenant, d.name, d.generation, d.applied_generation, d.paused, d.created_at, d.updated_at,
-        g.kind, g.template, g.template_version, g.inputs, g.engine, g.requires_approval,
+        g.kind, g.template, g.template_version, g.inputs, g.engine, g.requires_approval, g.time_limit,
         (SELECT MAX(r.id) FROM runs r WHERE r.deployment = d.id) AS last_run
      FROM deployments d JOIN generations g ON g.deployment = d.id AND g.generation = d.generation
      WHERE d.tenant = $1 AND ($2 = '' OR d.name = $2) ORDER BY d.name";
@@ -92,6 +92,7 @@ impl Store {
             connections: self.connections_of(row.parsed("id")?, generation).await?,
             engine: row.parsed("engine")?,
             requires_approval: row.flag("requires_approval")?,
+            time_limit: row.int_or_null("time_limit")?,
             paused: row.flag("paused")?,
             last_run,
             created_at: row.int("created_at")?,

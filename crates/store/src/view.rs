@@ -46,6 +46,8 @@ pub struct Deployment {
     pub connections: Vec<ConnectionName>,
     pub engine: EngineChoice,
     pub requires_approval: bool,
+    /// Seconds that a plan or an apply may take.
+    pub time_limit: Option<i64>,
     /// Its runs wait: because of itself, its tenant, or everything.
     pub paused: bool,
     pub last_run: Option<Run>,

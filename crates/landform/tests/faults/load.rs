@@ -30,6 +30,61 @@ async fn a_vendor_that_hangs_holds_nobody_else_up_and_can_be_cancelled() {
     assert_eq!(ended["doubts"][0]["address"], "ledger_object.it", "{ended}");
 }
 
+/// Two objects, the second after the first.
+const TWO_OBJECTS: &str = r#"
+terraform {
+  required_providers {
+    ledger = { source = "landform/ledger" }
+  }
+}
+variable "ledger" { type = string }
+variable "name" { type = string }
+variable "size" { type = number }
+variable "delay" { type = number }
+provider "ledger" { ledger = var.ledger }
+resource "ledger_object" "it" {
+  name     = var.name
+  size     = var.size
+  delay_ms = var.delay
+}
+resource "ledger_object" "next" {
+  name     = "${ledger_object.it.id}-next"
+  size     = var.size
+  delay_ms = var.delay
+}
+"#;
+
+#[tokio::test]
+async fn an_apply_that_takes_too_long_is_stopped_and_keeps_what_it_did() {
+    let house = House::build(Memory::Sqlite).await;
+    house.landform().push_template("two", &[("main.tf", TWO_OBJECTS)]).await.unwrap();
+    for engine in ["native", "cli"] {
+        let mut body = house.body(engine, engine, 1, 3000);
+        body["template"] = json!("two");
+        body["time_limit"] = json!(2);
+        let path = format!("/v1/tenants/acme/deployments/{engine}");
+        let accepted = house.landform().call("PUT", &path, Some(body)).await.unwrap();
+        let ended = house.until(accepted["run"]["id"].as_str().unwrap(), &["failed"]).await;
+        assert_eq!(ended["problem"]["code"], "time_limit_exceeded", "{ended}");
+        house.agree(engine).await;
+        assert_eq!(house.landform().call("GET", &path, None).await.unwrap()["time_limit"], 2);
+    }
+}
+
+#[tokio::test]
+async fn a_vendor_that_hangs_is_given_up_at_the_time_limit() {
+    let house = House::build_with(Memory::Sqlite, &["--grace", "1", "--time-limit", "2"]).await;
+    let run = house.put("native", "hanging", 3_600_000).await;
+    let ended = house.until(&run, &["needs_recovery"]).await;
+    assert_eq!(
+        (&ended["doubts"][0]["address"], &ended["cancel_requested"]),
+        (&json!("ledger_object.it"), &json!(true))
+    );
+    let body = json!({"answers": {"ledger_object.it": "absent"}});
+    house.landform().call("POST", &format!("/v1/runs/{run}/recover"), Some(body)).await.unwrap();
+    house.until(&run, &["cancelled"]).await;
+}
+
 #[tokio::test]
 async fn a_body_of_a_hundred_megabytes_and_a_slow_client_cost_nothing() {
     let house = House::build(Memory::Sqlite).await;

@@ -144,6 +144,9 @@ fn write(
     spec: DeploymentSpec,
     if_generation: Option<i64>,
 ) -> Result<DeploymentWrite, Refusal> {
+    if spec.time_limit == Some(0) {
+        return Err(Refusal::new(Code::RequestInvalid, "a time limit is at least one second"));
+    }
     Ok(DeploymentWrite {
         tenant,
         name,
@@ -153,6 +156,7 @@ fn write(
         template_version: spec.template_version,
         engine: spec.engine,
         requires_approval: spec.requires_approval,
+        time_limit: spec.time_limit.map(i64::from),
         if_generation,
     })
 }

@@ -92,6 +92,7 @@ pub fn write(tenant: &str, name: &str, inputs: &[(&str, Value)]) -> DeploymentWr
         inputs: Inputs::new(inputs.iter().map(input).collect()).expect("inputs"),
         engine: EngineChoice::Auto,
         requires_approval: None,
+        time_limit: None,
         connections: Vec::new(),
         if_generation: None,
     }
