@@ -20,7 +20,7 @@ struct Scene {
     director: Running,
     landform: Landform,
     http: reqwest::Client,
-    folder: tempfile::TempDir,
+    _folder: tempfile::TempDir,
 }
 
 fn binary() -> PathBuf {
@@ -57,7 +57,7 @@ impl Scene {
         };
         let landform = Landform::start(&setup).await.unwrap();
         let http = landform_testkit::http_client(Duration::from_secs(60));
-        let scene = Scene { director: director().await, landform, http, folder };
+        let scene = Scene { director: director().await, landform, http, _folder: folder };
         scene.landform.call("PUT", "/v1/tenants/acme", None).await.unwrap();
         scene.landform.push_template("versa-branch", &[("main.tf", TEMPLATE)]).await.unwrap();
         let variables =
