@@ -221,6 +221,10 @@ impl Client {
         self.get(&format!("templates/{name}/versions/{version}")).await
     }
 
+    pub async fn template_version_delete(&self, name: &TemplateName, version: i64) -> Result<(), ClientError> {
+        self.done(self.request(Method::DELETE, &format!("templates/{name}/versions/{version}"))).await
+    }
+
     /// Who is on which version of it.
     pub async fn template_uses(&self, name: &TemplateName) -> Result<Vec<TemplateUse>, ClientError> {
         self.get(&format!("templates/{name}/deployments")).await.map(|list: TemplateUseList| list.deployments)

@@ -86,6 +86,7 @@ codes! {
     RouteUnknown "route_unknown" NotFound "Compare the path with the API's description.",
     TenantUnknown "tenant_unknown" NotFound "PUT the tenant first.",
     TemplateUnknown "template_unknown" NotFound "Push the template, or name a version that exists.",
+    TemplateInUse "template_in_use" Conflict "Bring the deployments that `landform template deployments` lists to another version, or destroy them.",
     DeploymentUnknown "deployment_unknown" NotFound "It was never created, or its destroy has succeeded.",
     RunUnknown "run_unknown" NotFound "List the deployment's runs.",
     OutputsUnknown "outputs_unknown" NotFound "There are outputs after the first successful apply.",

@@ -27,11 +27,22 @@ pub enum Command {
         #[arg(value_name = "NAME[@VERSION]", value_parser = crate::deployment::template)]
         template: (TemplateName, Option<i64>),
     },
+    /// Delete a version that nothing depends on
+    Delete {
+        #[arg(value_name = "NAME@VERSION", value_parser = version_of)]
+        template: (TemplateName, i64),
+    },
     /// Who is on which version
     Deployments {
         #[arg(value_parser = name_of::<TemplateName>)]
         name: TemplateName,
     },
+}
+
+/// A version is named: to delete the newest one by leaving it out would be an accident.
+fn version_of(text: &str) -> Result<(TemplateName, i64), String> {
+    let (name, version) = crate::deployment::template(text)?;
+    Ok((name, version.ok_or("name the version, as in net@3")?))
 }
 
 pub async fn run(command: Command, connection: &Connection, json: bool) -> Result<(), Failure> {
@@ -50,6 +61,7 @@ pub async fn run(command: Command, connection: &Connection, json: bool) -> Resul
                 println!("{}@{} ({})", version.name, version.version, &version.digest[..version.digest.len().min(12)]);
             }
         }
+        Command::Delete { template: (name, version) } => client.template_version_delete(&name, version).await?,
         Command::Show { template: (name, version) } => {
             let version = match version {
                 Some(version) => version,

@@ -39,9 +39,7 @@ pub(crate) async fn get(State(server): State<Server>, names: Names) -> Result<Js
 
 pub(crate) async fn version(State(server): State<Server>, names: Names) -> Result<Json<TemplateDetail>, Refusal> {
     let name = names.template()?;
-    let number = names.text("version").parse();
-    let number = number.map_err(|_| Refusal::new(Code::TemplateUnknown, "a version is a number"))?;
-    let (version, declared, files) = server.store.template_version(&name, number).await?;
+    let (version, declared, files) = server.store.template_version(&name, version_number(&names)?).await?;
     let file = |(path, content): (&str, &[u8])| TemplateFile { path: path.to_owned(), size: content.len() as u64 };
     let view = view::template_version(&name, version);
     Ok(Json(TemplateDetail {
@@ -53,6 +51,19 @@ pub(crate) async fn version(State(server): State<Server>, names: Names) -> Resul
         files: files.iter().map(file).collect(),
         outside_native: declared.unsupported,
     }))
+}
+
+pub(crate) async fn delete(
+    State(server): State<Server>,
+    Extension(actor): Extension<Actor>,
+    names: Names,
+) -> Result<StatusCode, Refusal> {
+    server.store.delete_template_version(&names.template()?, version_number(&names)?, &actor).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn version_number(names: &Names) -> Result<i64, Refusal> {
+    names.text("version").parse().map_err(|_| Refusal::new(Code::TemplateUnknown, "a version is a number"))
 }
 
 /// Who is on which version.

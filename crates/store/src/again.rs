@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::accept::{Accepted, Desired, insert_run, load_desired, supersede_older};
 use crate::audit::{Deed, write_down};
+use crate::catalog::resolve_template;
 use crate::db::{Row, Tx, params};
 use crate::error::StoreError;
 use crate::keys::Sealer;
@@ -105,6 +106,7 @@ impl Store {
         let earlier = load_desired(&mut tx, &sealer, locked.id, generation).await?;
         let earlier = earlier.filter(|earlier| earlier.kind == Kind::Apply).ok_or_else(|| unknown_run(to))?;
         let newest = newest(&mut tx, &sealer, &locked).await?;
+        resolve_template(&mut tx, &earlier.template, Some(earlier.template_version)).await?;
         for bound in &earlier.connections {
             check_connection(&mut tx, tenant, &bound.connection).await?;
         }

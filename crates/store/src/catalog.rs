@@ -89,16 +89,22 @@ impl Store {
         let mut tx = self.db().begin().await?;
         let newest = tx
             .one(
-                "SELECT version, digest, created_at FROM templates WHERE name = $1 ORDER BY version DESC LIMIT 1",
+                "SELECT version, digest, created_at, deleted_at FROM templates WHERE name = $1
+                 ORDER BY version DESC LIMIT 1",
                 params![name.as_str()],
             )
             .await?;
-        let newest = newest.as_ref().map(template_version).transpose()?;
-        if let Some(version) = newest.as_ref().filter(|version| version.digest == digest.as_str()) {
-            tx.commit().await?;
-            return Ok((version.clone(), false));
-        }
-        let number = newest.map_or(1, |version| version.version + 1);
+        let number = match &newest {
+            Some(row) => {
+                let version = template_version(row)?;
+                if version.digest == digest.as_str() && row.int_or_null("deleted_at")?.is_none() {
+                    tx.commit().await?;
+                    return Ok((version, false));
+                }
+                version.version + 1
+            }
+            None => 1,
+        };
         let row = tx
             .one(
                 "INSERT INTO templates (name, version, digest, files, declared, created_at)
@@ -131,7 +137,8 @@ impl Store {
         name: &TemplateName,
         version: i64,
     ) -> Result<(TemplateVersion, Declared, Files), StoreError> {
-        let sql = "SELECT version, digest, declared, files, created_at FROM templates WHERE name = $1 AND version = $2";
+        let sql = "SELECT version, digest, declared, files, created_at FROM templates
+             WHERE name = $1 AND version = $2 AND deleted_at IS NULL";
         let row = self.db().read_one(sql, params![name.as_str(), version]).await?;
         let row = row.ok_or_else(|| unknown_template(name, Some(version)))?;
         let files = Files::decode(&row.blob("files")?).map_err(|problem| StoreError::Corrupt(problem.message))?;
@@ -170,8 +177,52 @@ impl Store {
         rows.iter().map(template_use).collect()
     }
 
+    /// Deletes a version that nothing depends on. Its number is never given again.
+    pub async fn delete_template_version(
+        &self,
+        name: &TemplateName,
+        version: i64,
+        by: &Actor,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.db().begin().await?;
+        let sql = "SELECT version FROM templates WHERE name = $1 AND version = $2 AND deleted_at IS NULL {lock}";
+        let which = || params![name.as_str(), version];
+        tx.one(sql, which()).await?.ok_or_else(|| unknown_template(name, Some(version)))?;
+        // What a deployment is to be, what its state was made with, and what a run that goes on is about.
+        let dependent = tx
+            .one(
+                "SELECT d.tenant, d.name FROM generations g JOIN deployments d ON d.id = g.deployment
+                 WHERE g.template = $1 AND g.template_version = $2 AND (
+                     g.generation = d.generation OR g.generation = d.state_generation
+                     OR g.generation = d.applied_generation
+                     OR EXISTS (SELECT 1 FROM runs r WHERE r.deployment = d.id AND r.generation = g.generation
+                         AND r.ended_at IS NULL))
+                 ORDER BY d.tenant, d.name LIMIT 1",
+                which(),
+            )
+            .await?;
+        if let Some(row) = dependent {
+            let message = format!(
+                "`{name}@{version}` is in use, by `{}/{}` and perhaps others",
+                row.text("tenant")?,
+                row.text("name")?
+            );
+            return Err(Problem::new(Code::TemplateInUse, message).into());
+        }
+        tx.execute(
+            "UPDATE templates SET deleted_at = {now}, files = $3, declared = NULL WHERE name = $1 AND version = $2",
+            params![name.as_str(), version, Vec::<u8>::new()],
+        )
+        .await?;
+        let detail = json!({"version": version});
+        let deed = Deed { action: "template.delete", tenant: None, target: name.to_string(), detail };
+        write_down(&mut tx, by, deed).await?;
+        tx.commit().await
+    }
+
     pub async fn template(&self, name: &TemplateName) -> Result<Template, StoreError> {
-        let sql = "SELECT version, digest, created_at FROM templates WHERE name = $1 ORDER BY version";
+        let sql = "SELECT version, digest, created_at FROM templates
+             WHERE name = $1 AND deleted_at IS NULL ORDER BY version";
         let rows = self.db().read_all(sql, params![name.as_str()]).await?;
         if rows.is_empty() {
             return Err(unknown_template(name, None));
@@ -181,7 +232,8 @@ impl Store {
     }
 
     pub async fn templates(&self) -> Result<Vec<Template>, StoreError> {
-        let sql = "SELECT name, version, digest, created_at FROM templates ORDER BY name, version";
+        let sql = "SELECT name, version, digest, created_at FROM templates
+             WHERE deleted_at IS NULL ORDER BY name, version";
         let mut templates: Vec<Template> = Vec::new();
         for row in self.db().read_all(sql, params![]).await? {
             let (name, version) = (row.parsed("name")?, template_version(&row)?);
@@ -194,14 +246,15 @@ impl Store {
     }
 
     pub async fn template_files(&self, name: &TemplateName, version: i64) -> Result<Files, StoreError> {
-        let sql = "SELECT files FROM templates WHERE name = $1 AND version = $2";
+        let sql = "SELECT files FROM templates
+             WHERE name = $1 AND version = $2 AND deleted_at IS NULL";
         let row = self.db().read_one(sql, params![name.as_str(), version]).await?;
         let row = row.ok_or_else(|| unknown_template(name, Some(version)))?;
         Files::decode(&row.blob("files")?).map_err(|problem| StoreError::Corrupt(problem.message))
     }
 }
 
-/// The version that a write means (the named one, or the newest), and what it declares.
+/// The version that a write means (the named one, or the newest), and what it declares. Nobody can delete it meanwhile.
 pub(crate) async fn resolve_template(
     tx: &mut Tx,
     name: &TemplateName,
@@ -209,11 +262,13 @@ pub(crate) async fn resolve_template(
 ) -> Result<(i64, Declared), StoreError> {
     let row = match version {
         Some(version) => {
-            let sql = "SELECT version, declared FROM templates WHERE name = $1 AND version = $2";
+            let sql = "SELECT version, declared FROM templates
+                 WHERE name = $1 AND version = $2 AND deleted_at IS NULL {lock_shared}";
             tx.one(sql, params![name.as_str(), version]).await?
         }
         None => {
-            let sql = "SELECT version, declared FROM templates WHERE name = $1 ORDER BY version DESC LIMIT 1";
+            let sql = "SELECT version, declared FROM templates WHERE name = $1 AND deleted_at IS NULL
+                 ORDER BY version DESC LIMIT 1 {lock_shared}";
             tx.one(sql, params![name.as_str()]).await?
         }
     };

@@ -9,6 +9,7 @@ mod rest;
 mod roles;
 mod state;
 mod state_edits;
+mod templates;
 mod webhooks;
 
 use std::path::PathBuf;
