@@ -79,6 +79,9 @@ pub struct Options {
     /// Seconds that a plan or an apply may take, where the deployment does not say otherwise; then it is stopped
     #[arg(long, default_value_t = 21_600, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     time_limit: u64,
+    /// Seconds that a plan waits for approval; then its run has expired
+    #[arg(long, default_value_t = 604_800, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    approval_expiry: u64,
     /// What this process does; several processes share one PostgreSQL
     #[arg(long, env = "LANDFORM_ROLE", default_value = "all", value_enum)]
     role: Role,
@@ -299,6 +302,7 @@ async fn open_store(options: &Options, data: &Path) -> Result<Store, Failure> {
     let mut store_options = landform_store::Options::new(location, master_key.map_err(|e| broken(e.to_string()))?);
     store_options.reader = Arc::new(LanguageReader { policy: options.policy() });
     store_options.editor = Arc::new(FormatEditor);
+    store_options.approval = Duration::from_secs(options.approval_expiry);
     store_options.lease = Duration::from_secs(options.lease);
     store_options.retention.runs = Duration::from_secs(options.keep_runs * 24 * 3600);
     store_options.retention.state_versions = options.keep_states;

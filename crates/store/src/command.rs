@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use landform_domain::recovery::Answer;
-use landform_domain::run::Command;
+use landform_domain::run::{Command, Status};
 use landform_domain::{Actor, Code, DeploymentId, Problem, RunId};
 use serde_json::{Value, json};
 
@@ -70,6 +70,7 @@ impl Store {
         let run = load_run(&mut tx, id).await?.ok_or_else(|| unknown_run(id))?;
         if let (Command::Approve { .. }, Some((by, ..))) = (&command, &deed) {
             refuse_own_approval(&mut tx, &run, by).await?;
+            refuse_overdue(&mut tx, &run).await?;
         }
         let run = advance(&mut tx, deployment, &run, command, Means::default()).await?;
         if let Some((by, action, detail)) = deed {
@@ -91,6 +92,16 @@ async fn refuse_own_approval(tx: &mut Tx, run: &Run, by: &Actor) -> Result<(), S
     if tx.exactly_one(sql, params![run.tenant.as_str()]).await?.flag("separate_approver")? {
         let message = format!("{} asked for run {} and cannot approve it", by.name, run.id);
         return Err(Problem::new(Code::ApproverIsAuthor, message).into());
+    }
+    Ok(())
+}
+
+/// A plan whose time is over is not approved any more, also while nobody has come yet to say that it has expired.
+async fn refuse_overdue(tx: &mut Tx, run: &Run) -> Result<(), StoreError> {
+    let Status::AwaitingApproval { expires_at, .. } = run.status else { return Ok(()) };
+    if expires_at < tx.exactly_one("SELECT {now} AS now", params![]).await?.int("now")? {
+        let message = format!("the time in which run {} could be approved is over", run.id);
+        return Err(Problem::new(Code::RunNotWaiting, message).into());
     }
     Ok(())
 }
