@@ -2,12 +2,13 @@
 //! a name means may change in between.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::StreamExt;
 use hmac::{Hmac, KeyInit, Mac};
+use landform_base::address::is_public;
 use landform_base::secret::SecretString;
 use landform_store::{Chore, ChoreEnd, Chores, Delivery, DueDelivery, Sent, Store};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -171,37 +172,6 @@ fn forbidden(address: IpAddr) -> String {
     format!("{address} is not a public address, and the operator has not allowed this host")
 }
 
-fn is_public(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => match address.to_ipv4_mapped() {
-            Some(address) => is_public_v4(address),
-            None => is_public_v6(address),
-        },
-    }
-}
-
-fn is_public_v4(address: Ipv4Addr) -> bool {
-    let [a, b, c, _] = address.octets();
-    !(address.is_private()
-        || address.is_loopback()
-        || address.is_link_local() // the metadata services of the clouds
-        || address.is_multicast()
-        || address.is_broadcast()
-        || address.is_documentation()
-        || a == 0
-        || (a == 100 && (64..128).contains(&b)) // carriers' own
-        || (a == 192 && b == 0 && c == 0)
-        || (a == 198 && (18..20).contains(&b)) // measurements
-        || a >= 240)
-}
-
-fn is_public_v6(address: Ipv6Addr) -> bool {
-    // Only what is given out to the public, without what carries another address inside: 6to4, Teredo and NAT64.
-    let [first, second, ..] = address.segments();
-    (0x2000..0x4000).contains(&first) && first != 0x2002 && !(first == 0x2001 && (second == 0 || second == 0xdb8))
-}
-
 /// The innermost reason; the outer ones repeat the address, which may hold a secret.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut error = error;
@@ -214,34 +184,6 @@ fn innermost(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_public_addresses_are_public() {
-        for public in ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8"] {
-            assert!(is_public(public.parse().unwrap()), "{public}");
-        }
-        for other in [
-            "127.0.0.1",
-            "10.1.2.3",
-            "172.16.0.1",
-            "192.168.1.1",
-            "169.254.169.254",
-            "100.100.100.200",
-            "0.0.0.0",
-            "224.0.0.1",
-            "255.255.255.255",
-            "::1",
-            "::",
-            "fe80::1",
-            "fd00:ec2::254",
-            "::ffff:169.254.169.254",
-            "2002:7f00:1::",
-            "64:ff9b::a9fe:a9fe",
-            "ff02::1",
-        ] {
-            assert!(!is_public(other.parse().unwrap()), "{other}");
-        }
-    }
 
     #[tokio::test]
     async fn a_name_that_means_this_machine_is_not_connected_to() {
