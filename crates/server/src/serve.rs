@@ -23,12 +23,17 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-/// Connections at the same time; more of them wait in the system's backlog.
-const MOST_CONNECTIONS: usize = 8192;
+struct Limits {
+    /// At the same time; more of them wait in the system's backlog.
+    connections: usize,
+    /// A client that takes longer for the headers of a request is sent away.
+    headers: Duration,
+}
 
-/// A client that takes longer for its TLS handshake, or for the headers of a request, is sent away.
+const LIMITS: Limits = Limits { connections: 8192, headers: Duration::from_secs(15) };
+
+/// The same for its TLS handshake.
 const SLOWEST_HANDSHAKE: Duration = Duration::from_secs(10);
-const SLOWEST_HEADERS: Duration = Duration::from_secs(15);
 
 /// Headers of one request, in bytes.
 const LARGEST_HEADERS: usize = 64 << 10;
@@ -63,9 +68,19 @@ impl Tls {
 
 /// Serves until `stopping` fires, then lets requests in flight come to their end.
 pub(crate) async fn serve(listener: TcpListener, router: Router, tls: Option<Tls>, stopping: CancellationToken) {
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    serve_within(LIMITS, listener, router, tls, stopping).await;
+}
+
+async fn serve_within(
+    limits: Limits,
+    listener: TcpListener,
+    router: Router,
+    tls: Option<Tls>,
+    stopping: CancellationToken,
+) {
+    let places = Arc::new(Semaphore::new(limits.connections));
     let graceful = GracefulShutdown::new();
-    let connections = Connections { router, builder: builder(), stopping: stopping.clone() };
+    let connections = Connections { router, builder: builder(limits.headers), stopping: stopping.clone() };
     let acceptor = tls.map(|Tls(config)| TlsAcceptor::from(config));
     loop {
         let accepted = tokio::select! {
@@ -107,9 +122,9 @@ async fn next(
     Ok((stream, peer, place))
 }
 
-fn builder() -> auto::Builder<TokioExecutor> {
+fn builder(slowest_headers: Duration) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(SLOWEST_HEADERS).max_buf_size(LARGEST_HEADERS);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(slowest_headers).max_buf_size(LARGEST_HEADERS);
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -144,5 +159,46 @@ impl Connections {
         {
             tracing::debug!(%peer, %error, "a connection broke");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    async fn answer(mut client: TcpStream, request: &[u8]) -> String {
+        client.write_all(request).await.unwrap();
+        let mut text = Vec::new();
+        // A server that hangs up on what it has not read may reset the connection.
+        let _ = client.read_to_end(&mut text).await;
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    #[tokio::test]
+    async fn slow_clients_are_sent_away_and_others_get_their_place() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().route("/", axum::routing::get(async || "hello"));
+        let limits = Limits { connections: 2, headers: Duration::from_millis(300) };
+        tokio::spawn(serve_within(limits, listener, router, None, CancellationToken::new()));
+        let mut slow = Vec::new();
+        for _ in 0..2 {
+            let mut client = TcpStream::connect(address).await.unwrap();
+            client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\nx-slow: ").await.unwrap();
+            slow.push(client);
+        }
+        // All places are taken: it waits until somebody was sent away, and is answered then.
+        let client = TcpStream::connect(address).await.unwrap();
+        let text = answer(client, b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+        assert!(text.starts_with("HTTP/1.1 200") && text.ends_with("hello"), "{text}");
+        for client in slow {
+            assert!(!answer(client, b"").await.contains("200 OK"), "it never asked for anything");
+        }
+        let long = format!("GET / HTTP/1.1\r\nhost: x\r\nx-long: {}\r\n\r\n", "x".repeat(2 * LARGEST_HEADERS));
+        let text = answer(TcpStream::connect(address).await.unwrap(), long.as_bytes()).await;
+        assert!(!text.contains("200 OK"), "{text}");
     }
 }

@@ -1,5 +1,7 @@
 //! Templates and payloads that mean harm.
 
+use std::os::unix::fs::PermissionsExt;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
@@ -116,7 +118,7 @@ variable "secret" {
 resource "terraform_data" "it" {
   input = var.secret
   provisioner "local-exec" {
-    command = "env; echo ${nonsensitive(var.secret)} ${base64encode(nonsensitive(var.secret))}; exit 1"
+    command = "env; printf %s '${substr(nonsensitive(var.secret), 0, 9)}'; sleep 0.3; echo '${substr(nonsensitive(var.secret), 9, -1)}'; echo ${nonsensitive(var.secret)} ${base64encode(nonsensitive(var.secret))}; exit 1"
   }
 }
 output "secret" {
@@ -147,6 +149,75 @@ async fn canaries_and_the_servers_own_secrets_are_nowhere() {
     everything(&house.setup.data, &mut written);
     let found = written.windows(CANARY.len()).any(|bytes| bytes == CANARY.as_bytes());
     assert!(!found, "the canary lies open in the data folder");
+}
+
+/// However an address is written, what is not public is refused when it is connected to, and nothing was sent.
+#[tokio::test]
+async fn webhooks_reach_no_metadata_service() {
+    let house = House::build(Memory::Sqlite).await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let addresses = [
+        "http://169.254.169.254/latest/meta-data/".to_owned(),
+        "http://[::ffff:169.254.169.254]/".to_owned(),
+        "http://0xa9fea9fe/".to_owned(),
+        "http://2852039166/".to_owned(),
+        format!("http://127.1:{port}/"),
+        format!("http://localhost:{port}/"),
+        format!("http://0:{port}/"),
+    ];
+    let mut webhooks = Vec::new();
+    for url in &addresses {
+        let spec = json!({"url": url, "events": ["succeeded"]});
+        let made = house.landform().call("POST", "/v1/tenants/acme/webhooks", Some(spec)).await.unwrap();
+        webhooks.push(made["webhook"]["id"].as_str().unwrap().to_owned());
+    }
+    let run = house.put("native", "site", 0).await;
+    house.settle(&run, "site").await;
+    for (webhook, address) in webhooks.iter().zip(&addresses) {
+        let path = format!("/v1/tenants/acme/webhooks/{webhook}/deliveries");
+        let error = wait_for("the delivery to be tried", async || {
+            let list = house.landform().call("GET", &path, None).await.unwrap();
+            list["deliveries"][0]["error"].as_str().map(str::to_owned)
+        })
+        .await;
+        assert!(error.contains("is not a public address"), "{address}: {error}");
+    }
+    let knock = std::future::poll_fn(|context| std::task::Poll::Ready(listener.poll_accept(context).is_ready())).await;
+    assert!(!knock, "somebody connected");
+}
+
+/// A provider writes a gigabyte to its log while it works.
+#[tokio::test]
+async fn a_gigabyte_of_a_providers_log_is_let_go() {
+    let house = House::build(Memory::Sqlite).await;
+    let mut found = Vec::new();
+    programs(&house.setup.providers, &mut found);
+    let [program] = &found[..] else { panic!("one provider: {found:?}") };
+    let real = house.root.path().join("real-provider");
+    std::fs::rename(program, &real).unwrap();
+    let line = "x".repeat(1000);
+    let script = format!("#!/bin/sh\nyes {line} | head -c 1000000000 >&2 &\nexec '{}' \"$@\"\n", real.display());
+    std::fs::write(program, script).unwrap();
+    std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for engine in ["native", "cli"] {
+        let run = house.put(engine, engine, 500).await;
+        house.settle(&run, engine).await;
+    }
+    let taken = on_disk(&house.setup.data);
+    assert!(taken < 30_000_000, "{taken} bytes are taken");
+}
+
+/// The files below a folder that can be started.
+fn programs(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let metadata = entry.metadata().unwrap();
+        if metadata.is_dir() {
+            programs(&entry.path(), found);
+        } else if metadata.permissions().mode() & 0o111 != 0 {
+            found.push(entry.path());
+        }
+    }
 }
 
 #[tokio::test]

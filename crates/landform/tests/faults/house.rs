@@ -163,13 +163,17 @@ impl House {
 
     /// A second Landform on the same database, with the same key.
     pub async fn another(&self) -> Landform {
+        Landform::start(&self.another_setup()).await.unwrap()
+    }
+
+    pub fn another_setup(&self) -> Setup {
         let data = self.root.path().join("another");
         std::fs::create_dir(&data).unwrap();
         for secret in ["master.key", "admin.token"] {
             std::fs::copy(self.setup.data.join(secret), data.join(secret)).unwrap();
         }
         let Setup { binary, database, providers, tofu, more, .. } = &self.setup;
-        let setup = Setup {
+        Setup {
             binary: binary.clone(),
             data,
             database: database.clone(),
@@ -177,8 +181,7 @@ impl House {
             tofu: tofu.clone(),
             workers: 4,
             more: more.clone(),
-        };
-        Landform::start(&setup).await.unwrap()
+        }
     }
 
     /// Processes that run a program of the mirror, or an OpenTofu that works below this house.
