@@ -54,7 +54,7 @@ impl Journal for FencedJournal {
     /// away it is kept in the spool, where it stays if the lease ends first.
     async fn settle(&self, intent: IntentId, settlement: Settlement) -> Result<(), Refused> {
         let bytes = encode(&settlement)?;
-        let mut kept = None;
+        let (mut kept, mut away) = (None, false);
         loop {
             let mut writing = std::pin::pin!(self.store.settle(&self.lease, intent.0, &bytes));
             let written = match tokio::time::timeout(SPOOL_AFTER, &mut writing).await {
@@ -71,7 +71,11 @@ impl Journal for FencedJournal {
                 }
                 Err(error) => {
                     if error.is_transient() {
+                        away = true;
                         self.keep(&mut kept, intent, &bytes).await;
+                    } else if !away {
+                        // It was there all the time, and said no: a worker that stood still has nothing to add.
+                        kept.take().inspect(|kept| self.spool.drop_entry(kept));
                     }
                     self.refuse_or_wait(error).await?;
                 }

@@ -277,7 +277,9 @@ async fn carry_out(shop: &Shop, claim: Claim, claimed: Instant, stop: Stop) {
                 End::GiveUp => shop.store.give_up(&lease, "its time limit").await,
                 _ => shop.store.release(&lease).await,
             };
-            if let Err(error) = given {
+            if let Err(StoreError::Fenced) = given {
+                tracing::warn!(%run, "the lease is lost");
+            } else if let Err(error) = given {
                 tracing::warn!(%run, %error, "a run could not be given back; its lease will run out");
             }
         }
