@@ -52,6 +52,11 @@ pub fn vendor_check(vendor: &str) -> PathBuf {
     folder
 }
 
+/// The vendor's own provider for Cato, an optional part: no registry that this project may use has it.
+pub fn cato_provider() -> Option<PathBuf> {
+    std::env::var_os("LANDFORM_TEST_CATO_PROVIDER").map(PathBuf::from)
+}
+
 /// The folder with `initdb` and `postgres`.
 pub fn postgres() -> PathBuf {
     if let Some(named) = std::env::var_os("LANDFORM_TEST_POSTGRES") {

@@ -1,122 +1,40 @@
-//! Branches at a Versa Director, through both engines and through the real OpenTofu. The Director is the simulator; its
-//! ledger is the judge.
+//! Branches at a Versa Director, through both engines and through the real OpenTofu.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
-use landform_sim::{Options, Running, Vendor};
-use landform_testkit::landform::{Landform, Setup};
-use landform_testkit::parts;
+use landform_sim::{Running, Vendor};
 use landform_testkit::tofu::Tofu;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
-const TEMPLATE: &str = include_str!("../../../templates/versa-branch/main.tf");
-const EXAMPLE: &str = include_str!("../../../templates/versa-branch/example.json");
+use crate::{Scene, Site, mirror_of_built_in, status, vendor};
 
-/// A Director, a Landform, and a mirror that has the provider for the CLI.
-struct Scene {
-    director: Running,
-    landform: Landform,
-    http: reqwest::Client,
-    _folder: tempfile::TempDir,
-}
-
-fn binary() -> PathBuf {
-    PathBuf::from(env!("CARGO_BIN_EXE_landform"))
-}
-
-fn mirror(folder: &Path) -> PathBuf {
-    let mirror = folder.join("mirror");
-    let words = ["provider", "add", "--built-in", "versa", "--providers"];
-    let added = Command::new(binary()).args(words).arg(&mirror).output().unwrap();
-    assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
-    mirror
-}
+const SITE: Site = Site {
+    template: "versa-branch",
+    files: &[("main.tf", include_str!("../../../../templates/versa-branch/main.tf"))],
+    example: include_str!("../../../../templates/versa-branch/example.json"),
+    connection: "versa",
+};
 
 async fn director() -> Running {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let options = Options { task: Duration::from_millis(30), ..Options::default() };
-    Running::start(Vendor::Versa, listener, options).await.unwrap()
+    vendor(Vendor::Versa, Duration::from_millis(30)).await
 }
 
-impl Scene {
-    async fn set() -> Scene {
-        let folder = tempfile::tempdir().unwrap();
-        let data = folder.path().join("data");
-        std::fs::create_dir(&data).unwrap();
-        let setup = Setup {
-            binary: binary(),
-            data,
-            database: None,
-            providers: mirror(folder.path()),
-            tofu: Some(parts::tofu()),
-            workers: 2,
-            more: Vec::new(),
-        };
-        let landform = Landform::start(&setup).await.unwrap();
-        let http = landform_testkit::http_client(Duration::from_secs(60));
-        let scene = Scene { director: director().await, landform, http, _folder: folder };
-        scene.landform.call("PUT", "/v1/tenants/acme", None).await.unwrap();
-        scene.landform.push_template("versa-branch", &[("main.tf", TEMPLATE)]).await.unwrap();
-        let variables =
-            json!({"versa_url": scene.url(), "versa_username": "admin", "versa_password": "director-s3cret"});
-        let connection = json!({ "variables": variables });
-        scene.landform.call("PUT", "/v1/tenants/acme/connections/versa", Some(connection)).await.unwrap();
-        scene
-    }
-
-    fn url(&self) -> String {
-        format!("http://{}", self.director.address())
-    }
-
-    async fn ledger(&self) -> Value {
-        self.http.get(format!("{}/_sim/ledger", self.url())).send().await.unwrap().json().await.unwrap()
-    }
-
-    /// A hand at the Director itself.
-    async fn change(&self, method: &str, path: &str, body: Value) {
-        let request = self.http.request(method.parse().unwrap(), format!("{}{path}", self.url()));
-        let answer = request.basic_auth("somebody", Some("else")).json(&body).send().await.unwrap();
-        assert!(answer.status().is_success(), "{}", answer.text().await.unwrap());
-    }
-
-    async fn order(&self, fault: Value) {
-        let answer = self.http.post(format!("{}/_sim/faults", self.url())).json(&fault).send().await.unwrap();
-        assert_eq!(answer.status(), 204);
-    }
-
-    /// Wishes for a branch, and waits for the end of the run.
-    async fn wish(&self, name: &str, engine: &str, change: impl FnOnce(&mut Value)) -> Value {
-        let mut inputs: Value = serde_json::from_str(EXAMPLE).unwrap();
-        inputs["name"] = json!(name);
-        change(&mut inputs);
-        let body = json!({"template": "versa-branch", "engine": engine, "connections": ["versa"], "inputs": inputs});
-        let path = format!("/v1/tenants/acme/deployments/{name}");
-        let request = self.landform.request(reqwest::Method::PUT, &path).header("prefer", "wait=100");
-        request.json(&body).send().await.unwrap().json().await.unwrap()
-    }
-
-    async fn again(&self, name: &str) -> Value {
-        let path = format!("/v1/tenants/acme/deployments/{name}/runs");
-        let request = self.landform.request(reqwest::Method::POST, &path).header("prefer", "wait=100");
-        request.json(&json!({})).send().await.unwrap().json().await.unwrap()
-    }
-
-    async fn destroy(&self, name: &str) -> Value {
-        let path = format!("/v1/tenants/acme/deployments/{name}");
-        let request = self.landform.request(reqwest::Method::DELETE, &path).header("prefer", "wait=100");
-        request.send().await.unwrap().json().await.unwrap()
-    }
+async fn scene() -> Scene {
+    let director = director().await;
+    let url = format!("http://{}", director.address());
+    let variables = json!({"versa_url": url, "versa_username": "admin", "versa_password": "director-s3cret"});
+    Scene::set(director, SITE, variables, mirror_of_built_in).await
 }
 
-fn status(answer: &Value) -> &str {
-    answer["run"]["status"].as_str().unwrap_or_default()
+/// A hand at the Director itself.
+async fn change(scene: &Scene, method: &str, path: &str, body: Value) {
+    let request = scene.http.request(method.parse().unwrap(), format!("{}{path}", scene.url()));
+    let answer = request.basic_auth("somebody", Some("else")).json(&body).send().await.unwrap();
+    assert!(answer.status().is_success(), "{}", answer.text().await.unwrap());
 }
 
 async fn a_branch_lives_and_ends(engine: &str) {
-    let scene = Scene::set().await;
+    let scene = scene().await;
     let made = scene.wish("berlin", engine, |_| ()).await;
     assert_eq!(status(&made), "succeeded", "{made}");
     assert_eq!(made["outputs"]["site_id"]["value"], "101", "{made}");
@@ -134,10 +52,10 @@ async fn a_branch_lives_and_ends(engine: &str) {
     assert_eq!(template["bandwidth"], 500);
 
     let bgp = "/api/config/devices/device/berlin/config/routing-instances/routing-instance/Customer-A-LAN-VR";
-    scene.change("DELETE", &format!("{bgp}/protocols/bgp/rti-bgp/1"), Value::Null).await;
+    change(&scene, "DELETE", &format!("{bgp}/protocols/bgp/rti-bgp/1"), Value::Null).await;
     let group = json!({"device-group": {"name": "berlin-group", "dg:organization": "Customer-A",
         "dg:poststaging-template": ""}});
-    scene.change("PUT", "/nextgen/deviceGroup/berlin-group", group).await;
+    change(&scene, "PUT", "/nextgen/deviceGroup/berlin-group", group).await;
     let healed = scene.again("berlin").await;
     assert_eq!(status(&healed), "succeeded", "{healed}");
     let ledger = scene.ledger().await;
@@ -168,7 +86,7 @@ async fn a_branch_lives_and_ends_through_the_cli() {
 /// The vendor's own words reach the caller, its secrets do not, and what exists is in the state.
 #[tokio::test]
 async fn what_goes_wrong_at_the_vendor_is_said_and_nothing_is_lost() {
-    let scene = Scene::set().await;
+    let scene = scene().await;
     scene.order(json!({"operation": "device.deploy", "kind": "fail_later"})).await;
     let failed = scene.wish("paris", "native", |_| ()).await;
     assert_eq!(status(&failed), "failed", "{failed}");
@@ -198,7 +116,7 @@ async fn what_goes_wrong_at_the_vendor_is_said_and_nothing_is_lost() {
 /// Free branch ids are not reserved: who comes at the same moment gets another one.
 #[tokio::test]
 async fn branches_that_are_made_at_once_get_ids_of_their_own() {
-    let scene = Scene::set().await;
+    let scene = scene().await;
     let names: Vec<String> = (0..8).map(|number| format!("branch-{number}")).collect();
     let made = futures::future::join_all(names.iter().map(|name| scene.wish(name, "native", |_| ()))).await;
     let mut sites: Vec<&str> = made.iter().filter_map(|made| made["outputs"]["site_id"]["value"].as_str()).collect();
@@ -213,7 +131,7 @@ async fn branches_that_are_made_at_once_get_ids_of_their_own() {
 async fn the_provider_works_under_the_real_opentofu() {
     let folder = tempfile::tempdir().unwrap();
     let director = director().await;
-    let tofu = Tofu::new(&folder.path().join("work"), &mirror(folder.path())).unwrap();
+    let tofu = Tofu::new(&folder.path().join("work"), &mirror_of_built_in(folder.path())).unwrap();
     let main = format!(
         r#"
 terraform {{

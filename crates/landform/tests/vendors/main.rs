@@ -1,0 +1,119 @@
+//! Templates for vendors, from the front door to the vendor's ledger. The vendors are simulators; the ledger is the judge.
+
+mod cato;
+mod versa;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use landform_sim::{Limits, Options, Running, Vendor};
+use landform_testkit::landform::{Landform, Setup};
+use landform_testkit::parts;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+/// A template of this repository.
+struct Site {
+    template: &'static str,
+    files: &'static [(&'static str, &'static str)],
+    example: &'static str,
+    connection: &'static str,
+}
+
+/// A vendor, a Landform with a customer of it, and a mirror of providers for the CLI.
+struct Scene {
+    vendor: Running,
+    landform: Landform,
+    site: Site,
+    http: reqwest::Client,
+    _folder: tempfile::TempDir,
+}
+
+fn binary() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_landform"))
+}
+
+fn add_provider(folder: &Path, words: &[&str]) -> PathBuf {
+    let mirror = folder.join("mirror");
+    let mut command = Command::new(binary());
+    let added = command.args(["provider", "add"]).args(words).arg("--providers").arg(&mirror).output().unwrap();
+    assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
+    mirror
+}
+
+fn mirror_of_built_in(folder: &Path) -> PathBuf {
+    add_provider(folder, &["--built-in", "versa"])
+}
+
+async fn vendor(vendor: Vendor, task: Duration) -> Running {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let options = Options { task, limits: Limits::none(), ..Options::default() };
+    Running::start(vendor, listener, options).await.unwrap()
+}
+
+impl Scene {
+    async fn set(vendor: Running, site: Site, variables: Value, mirror: impl FnOnce(&Path) -> PathBuf) -> Scene {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        std::fs::create_dir(&data).unwrap();
+        let setup = Setup {
+            binary: binary(),
+            data,
+            database: None,
+            providers: mirror(folder.path()),
+            tofu: Some(parts::tofu()),
+            workers: 2,
+            more: Vec::new(),
+        };
+        let landform = Landform::start(&setup).await.unwrap();
+        let http = landform_testkit::http_client(Duration::from_secs(60));
+        let scene = Scene { vendor, landform, site, http, _folder: folder };
+        scene.landform.call("PUT", "/v1/tenants/acme", None).await.unwrap();
+        scene.landform.push_template(scene.site.template, scene.site.files).await.unwrap();
+        let path = format!("/v1/tenants/acme/connections/{}", scene.site.connection);
+        scene.landform.call("PUT", &path, Some(json!({ "variables": variables }))).await.unwrap();
+        scene
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.vendor.address())
+    }
+
+    async fn ledger(&self) -> Value {
+        self.http.get(format!("{}/_sim/ledger", self.url())).send().await.unwrap().json().await.unwrap()
+    }
+
+    async fn order(&self, fault: Value) {
+        let answer = self.http.post(format!("{}/_sim/faults", self.url())).json(&fault).send().await.unwrap();
+        assert_eq!(answer.status(), 204);
+    }
+
+    /// Wishes for a site, and waits for the end of the run.
+    async fn wish(&self, name: &str, engine: &str, change: impl FnOnce(&mut Value)) -> Value {
+        let mut inputs: Value = serde_json::from_str(self.site.example).unwrap();
+        inputs["name"] = json!(name);
+        change(&mut inputs);
+        let body = json!({"template": self.site.template, "engine": engine,
+            "connections": [self.site.connection], "inputs": inputs});
+        let path = format!("/v1/tenants/acme/deployments/{name}");
+        let request = self.landform.request(reqwest::Method::PUT, &path).header("prefer", "wait=100");
+        request.json(&body).send().await.unwrap().json().await.unwrap()
+    }
+
+    async fn again(&self, name: &str) -> Value {
+        let path = format!("/v1/tenants/acme/deployments/{name}/runs");
+        let request = self.landform.request(reqwest::Method::POST, &path).header("prefer", "wait=100");
+        request.json(&json!({})).send().await.unwrap().json().await.unwrap()
+    }
+
+    async fn destroy(&self, name: &str) -> Value {
+        let path = format!("/v1/tenants/acme/deployments/{name}");
+        let request = self.landform.request(reqwest::Method::DELETE, &path).header("prefer", "wait=100");
+        request.send().await.unwrap().json().await.unwrap()
+    }
+}
+
+fn status(answer: &Value) -> &str {
+    answer["run"]["status"].as_str().unwrap_or_default()
+}
