@@ -1,4 +1,4 @@
-use hcl_edit::expr::{Conditional, Expression};
+use hcl_edit::expr::{Conditional, Expression, ObjectKey};
 use landform_cty::{Data, Number, Refinement, Safety, Type, Unified, Value, unify};
 
 use super::Evaluator;
@@ -81,20 +81,61 @@ impl Evaluator<'_> {
 
     /// A branch that fails still has a type, as far as HCL can tell one.
     pub(super) fn eval_branch(&mut self, branch: Branch<'_>) -> Result<(Value, Option<Diagnostics>), Diagnostics> {
-        let (result, ty) = match branch {
-            Branch::Expression(expr) => (self.eval(expr), type_of_failed(expr)),
-            Branch::Template(nodes) => (self.eval_nodes(nodes), Some(Type::String)),
+        let result = match branch {
+            Branch::Expression(expr) => self.eval(expr),
+            Branch::Template(nodes) => self.eval_nodes(nodes),
         };
-        match result {
-            Ok(value) => Ok((value, None)),
-            Err(failure) if failure.0.iter().any(|diagnostic| diagnostic.cause != Cause::Invalid) => Err(failure),
-            Err(failure) => match ty {
-                Some(ty) => Ok((Value::unknown(ty), Some(failure))),
-                None => {
-                    let construct = "an expression that fails where it may not be needed";
-                    Err(Diagnostic::unsupported(construct).at(self.branch_range(branch)).into())
+        let failure = match result {
+            Ok(value) => return Ok((value, None)),
+            Err(failure) if failure.0.iter().any(|diagnostic| diagnostic.cause != Cause::Invalid) => {
+                return Err(failure);
+            }
+            Err(failure) => failure,
+        };
+        let ty = match branch {
+            Branch::Expression(expr) => self.type_of_failed(expr)?,
+            Branch::Template(_) => Some(Type::String),
+        };
+        match ty {
+            Some(ty) => Ok((Value::unknown(ty), Some(failure))),
+            None => {
+                let construct = "an expression that fails where it may not be needed";
+                Err(Diagnostic::unsupported(construct).at(self.branch_range(branch)).into())
+            }
+        }
+    }
+
+    /// The type that HCL gives to an expression that could not be evaluated; `None` where that is not known here. A list or
+    /// an object has elements nevertheless, as far as they did work.
+    fn type_of_failed(&mut self, expr: &Expression) -> Result<Option<Type>, Diagnostics> {
+        match expr {
+            Expression::Parenthesis(inner) => self.type_of_failed(inner.inner()),
+            Expression::Array(array) => {
+                let mut types = Vec::new();
+                for element in array {
+                    let Some(ty) = self.type_of_part(element)? else { return Ok(None) };
+                    types.push(ty);
                 }
-            },
+                Ok(Some(Type::tuple(types)))
+            }
+            Expression::Object(object) => {
+                let mut types = Vec::new();
+                for (key, value) in object {
+                    let ObjectKey::Ident(name) = key else { return Ok(None) };
+                    let Some(ty) = self.type_of_part(value.expr())? else { return Ok(None) };
+                    types.push((name.as_str().to_owned(), ty));
+                }
+                Ok(Some(Type::object(types)))
+            }
+            other => Ok(type_of_failed(other)),
+        }
+    }
+
+    fn type_of_part(&mut self, expr: &Expression) -> Result<Option<Type>, Diagnostics> {
+        match self.eval(expr) {
+            Ok(value) => Ok(Some(value.ty)),
+            Err(failure) if failure.0.iter().any(|diagnostic| diagnostic.cause != Cause::Invalid) => Err(failure),
+            Err(_) => self.type_of_failed(expr),
         }
     }
 
@@ -106,11 +147,10 @@ impl Evaluator<'_> {
     }
 }
 
-/// The type that HCL gives to an expression that could not be evaluated; `None` where it depends on what did work.
+/// The same for what has no elements of its own.
 fn type_of_failed(expr: &Expression) -> Option<Type> {
     use hcl_edit::expr::{BinaryOperator, TraversalOperator, UnaryOperator};
     match expr {
-        Expression::Parenthesis(inner) => type_of_failed(inner.inner()),
         Expression::UnaryOp(operation) => match operation.operator.value() {
             UnaryOperator::Neg => Some(Type::Number),
             UnaryOperator::Not => Some(Type::Bool),
