@@ -34,6 +34,8 @@ pub struct Outline {
     /// False: applying would leave state and outputs as they are.
     pub effective: bool,
     pub warnings: Vec<Diagnostic>,
+    /// In the format of `tofu show -json PLAN`, if it can be had without more ado; holds secrets.
+    pub json: Option<serde_json::Value>,
 }
 
 pub enum Gone {

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use landform_domain::run::Status;
-use landform_engine::{Gate, Gone, Outline, Workspace};
+use landform_engine::{EngineError, Gate, Gone, Outline, Workspace};
 use landform_store::{Planned, StoreError};
 
 use crate::attempt::{Attempt, Done, End};
@@ -26,8 +26,8 @@ impl Attempt<'_> {
         let gone = self.in_time(going).await;
         let answer = gate.answer.into_inner().expect("no panic while held");
         Ok(match (gone, answer) {
-            (Ok(Gone::NotStraight), _) => {
-                // Planning says it again.
+            // Planning says it again; and where the choice of the engine is free, another one may be able to do it.
+            (Ok(Gone::NotStraight), _) | (Err(EngineError::Unsupported(_)), None) => {
                 self.take_tried();
                 None
             }
@@ -56,7 +56,7 @@ impl Gate for PlanGate<'_, '_> {
             summary: report::summary(&outline.changes),
             effective: outline.effective,
             plan: Vec::new(),
-            json: None,
+            json: outline.json.and_then(|json| serde_json::to_vec(&json).ok()),
             outputs: report::outputs(self.workspace.state.as_deref()),
         };
         let answer = self.attempt.shop.store.planned(&self.attempt.claim.lease, planned).await;

@@ -106,7 +106,8 @@ impl Heard {
         let mut changes = self.changes.clone();
         changes.sort_by(|a, b| a.address.cmp(&b.address));
         let changing = changes.iter().any(|change| change.action != Action::Read);
-        Outline { changes, outputs_change: self.outputs_change, effective: changing || self.outputs_change, warnings }
+        let effective = changing || self.outputs_change;
+        Outline { changes, outputs_change: self.outputs_change, effective, warnings, json: None }
     }
 
     pub fn take_intents(&mut self) -> Vec<Intent> {

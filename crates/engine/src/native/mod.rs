@@ -19,6 +19,7 @@ mod plan;
 mod ports;
 mod session;
 mod show;
+mod straight;
 mod text;
 mod walk;
 mod warnings;
@@ -37,16 +38,15 @@ pub use ports::{Located, Providers, Requirement};
 use text::plan_text;
 pub use text::{state_text, value_text};
 
-use apply::Apply;
 use config::Config;
 use content::{Content, Origin};
-use plan::{Planner, moved_state};
 use session::Session;
+use straight::MadeFrom;
 
 use crate::state::{State, StateError, TERRAFORM_VERSION};
 use crate::{
-    Action, Address, Applied, ApplyRequest, Change, Diagnostic, Engine, EngineError, EngineKind, Intent, IntentAction,
-    Journal, Mode, Output, Plan, PlanRequest, Progress, Settlement, Stop, Unsupported, Workspace,
+    Address, Applied, ApplyRequest, Change, Diagnostic, Engine, EngineError, EngineKind, Intent, IntentAction, Journal,
+    Outline, Output, Plan, PlanRequest, Progress, Settlement, Stop, Straight, Unsupported, Workspace,
 };
 
 /// How many objects are worked on at one time, as in OpenTofu.
@@ -117,43 +117,17 @@ impl Engine for Native {
 
     async fn plan(&self, request: PlanRequest<'_>, progress: &dyn Progress, stop: &Stop) -> Result<Plan, EngineError> {
         let workspace = request.workspace;
-        let tree = config::unsupported(workspace)?.map_err(EngineError::Unsupported)?;
-        let config = Config::of_tree(tree, workspace).map_err(config::failure)?;
-        let base = workspace.state.as_deref().map(State::read).transpose().map_err(unreadable)?;
-        let lineage = || uuid::Uuid::new_v4().to_string();
-        let start = base.clone().unwrap_or_else(|| State::new(lineage()));
-        let session = Session::new(&*self.providers, workspace);
-        let (start, moved, warnings) = moved_state(&config, &start);
-        let mut planner = Planner::new(&config, &session, &start, (progress, stop), self.parallelism);
-        planner.moved = moved;
-        planner.refresh = self.refresh;
-        planner.mode = request.mode;
-        planner.adopt = adopted(&request)?;
-        planner.replace = replaced(&request)?;
-        let plan::Made { world, outputs, checks, warnings: more } = planner.run().await?;
-        let content = Content {
-            engine: self.version(),
-            made_from: origin(workspace, &config, base.as_ref(), session.digests())?,
-            mode: request.mode,
-            timestamp: clock::now(),
-            refreshed: world.refreshed.write(),
-            changes: world.changes,
-            drift: world.drift,
-            outputs,
-            checks,
-        };
-        let changes: Vec<Change> = content.changes.iter().filter(|planned| planned.effective()).map(summary).collect();
-        let outputs_change = content.outputs.values().any(|output| output.action() != Action::NoOp);
-        let drifted = request.mode == Mode::RefreshOnly && !content.drift.is_empty();
+        let drawn = self.draw(request, progress, stop).await?;
+        let Outline { changes, outputs_change, effective, warnings, json } = drawn.outline(workspace);
         Ok(Plan {
             engine: EngineKind::Native,
             version: self.version(),
-            bytes: content.write(),
-            effective: !changes.is_empty() || outputs_change || drifted,
+            bytes: drawn.content.write(),
+            effective,
             changes,
             outputs_change,
-            json: show::plan(&content, &config.variables_json(workspace), &session.schemas()),
-            warnings: [config.warnings(), warnings, more, session.warnings.take()].concat(),
+            json: json.unwrap_or_default(),
+            warnings,
         })
     }
 
@@ -174,18 +148,12 @@ impl Engine for Native {
             session.locate(&address, config.version_of(source)).await.map_err(EngineError::Diagnostics)?;
         }
         check_origin(&content.made_from, &origin(workspace, &config, base.as_ref(), session.digests())?)?;
-        if stop.is_cancelled() {
-            return Err(EngineError::Stopped);
-        }
-        let start = State::read(&content.refreshed).map_err(unreadable)?;
-        journal_imports(&content, &start, journal).await?;
-        let ports = (journal, progress, stop);
-        let ended = Apply::new(&config, &content, &session, ports, start, self.parallelism).run().await?;
-        let mut state = ended.state;
-        state.set_check_results(encode::check_results(&ended.checks));
-        state.follow(base.as_ref());
-        let outputs = outputs(&state).map_err(unreadable)?;
-        Ok(Applied { state: state.write(), outputs, diagnostics: ended.diagnostics, stopped: ended.stopped })
+        let made_from = MadeFrom { config: &config, base: base.as_ref(), content: &content };
+        self.carry_out(made_from, &session, (journal, progress, stop)).await
+    }
+
+    fn straight(&self) -> Option<&dyn Straight> {
+        Some(self)
     }
 
     async fn salvage(&self, _scratch: &Path) -> Result<Option<Vec<u8>>, EngineError> {

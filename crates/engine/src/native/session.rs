@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use landform_cty::Value;
 use landform_protocol::{Configure, Provider, ProviderSchema};
 use tokio::sync::OnceCell;
 
@@ -18,8 +19,8 @@ use crate::{Diagnostic, Severity, Workspace};
 /// make decisions by it.
 const VERSION_FOR_PROVIDERS: &str = "1.13.0";
 
-/// The providers of one plan or one apply. Each is started when it is first needed, configured once, and ended with the
-/// session: no configured process is ever used for anything else.
+/// The providers of one plan or one apply. Each is started when it is first needed and configured once. It ends with the
+/// session, or with that of the apply that follows at once; no configured process is ever used for another run.
 pub struct Session<'a> {
     providers: &'a dyn Providers,
     workspace: &'a Workspace,
@@ -29,9 +30,17 @@ pub struct Session<'a> {
 
 #[derive(Default)]
 struct Slot {
+    /// What the plan of the same run has left: a provider with the configuration that it has for life.
+    earlier: Option<Configured>,
     located: OnceCell<Outcome<Located>>,
     started: OnceCell<Outcome<Started>>,
-    bound: OnceCell<Outcome<Bound>>,
+    bound: OnceCell<Outcome<(Bound, Value)>>,
+}
+
+#[derive(Clone)]
+struct Configured {
+    started: Started,
+    with: Value,
 }
 
 #[derive(Clone)]
@@ -43,6 +52,23 @@ pub struct Started {
 impl<'a> Session<'a> {
     pub fn new(providers: &'a dyn Providers, workspace: &'a Workspace) -> Session<'a> {
         Session { providers, workspace, slots: Mutex::default(), warnings: Warnings::default() }
+    }
+
+    /// The session of an apply that follows its plan at once. A provider goes on if it would be configured just the same;
+    /// what a plan did not know yet makes another configuration, and that is another process.
+    pub fn after(plan: &Session<'a>) -> Session<'a> {
+        let left = |slot: &Slot| {
+            let earlier = match (slot.started.get(), slot.bound.get()) {
+                (Some(Ok(started)), Some(Ok((_, with)))) if with.is_wholly_known() => {
+                    Some(Configured { started: started.clone(), with: with.clone() })
+                }
+                _ => None,
+            };
+            let located = OnceCell::new_with(slot.located.get().cloned());
+            Arc::new(Slot { earlier, located, ..Slot::default() })
+        };
+        let slots = plan.slots().into_iter().map(|(address, slot)| (address, left(&slot))).collect();
+        Session { slots: Mutex::new(slots), warnings: Warnings::default(), ..*plan }
     }
 
     fn slot(&self, address: &str) -> Arc<Slot> {
@@ -90,27 +116,48 @@ impl<'a> Session<'a> {
 
     /// A provider that is ready to work.
     pub async fn bound(&self, address: &str, eval: &Eval<'_>) -> Outcome<Bound> {
+        let slot = self.slot(address);
         let configure = async {
+            if let Some(Configured { started, with }) = &slot.earlier {
+                let value = bare(&eval.provider(address, &started.schema.provider.block)?);
+                if value == *with {
+                    let Started { provider, schema } =
+                        slot.started.get_or_init(|| async { Ok(started.clone()) }).await.clone()?;
+                    return Ok((self.ready(address, provider, schema), value));
+                }
+            }
             let Started { provider, schema } = self.started(address, eval.config).await?;
             let value = bare(&eval.provider(address, &schema.provider.block)?);
             validate(&*provider, address, value.clone()).await?;
-            let call = Configure { terraform_version: VERSION_FOR_PROVIDERS.to_owned(), config: value };
+            let call = Configure { terraform_version: VERSION_FOR_PROVIDERS.to_owned(), config: value.clone() };
             let answer = provider.configure(call).await;
             let diagnostics = answer.map_err(|error| vec![unanswered(address, &error)])?;
             accept(address, diagnostics)?;
-            Ok(Bound { provider, schema, address: address.to_owned(), warnings: self.warnings.clone() })
+            Ok((self.ready(address, provider, schema), value))
         };
-        self.slot(address).bound.get_or_init(|| configure).await.clone()
+        slot.bound.get_or_init(|| configure).await.clone().map(|(bound, _)| bound)
+    }
+
+    fn ready(&self, address: &str, provider: Arc<dyn Provider>, schema: Arc<ProviderSchema>) -> Bound {
+        Bound { provider, schema, address: address.to_owned(), warnings: self.warnings.clone() }
     }
 
     /// A provider that is not configured: good for validating only.
     pub async fn blank(&self, address: &str, config: &Config) -> Outcome<Bound> {
         let Started { provider, schema } = self.started(address, config).await?;
-        Ok(Bound { provider, schema, address: address.to_owned(), warnings: self.warnings.clone() })
+        Ok(self.ready(address, provider, schema))
+    }
+
+    /// What a provider can do. One that the plan has left need not be started again to know.
+    pub async fn schema(&self, address: &str, config: &Config) -> Outcome<Arc<ProviderSchema>> {
+        match &self.slot(address).earlier {
+            Some(earlier) => Ok(earlier.started.schema.clone()),
+            None => Ok(self.started(address, config).await?.schema),
+        }
     }
 
     /// Asks the provider whether a configuration for itself is sound.
-    pub async fn validate(&self, address: &str, config: &Config, value: landform_cty::Value) -> Outcome<()> {
+    pub async fn validate(&self, address: &str, config: &Config, value: Value) -> Outcome<()> {
         let started = self.started(address, config).await?;
         validate(&*started.provider, address, value).await
     }
@@ -145,7 +192,7 @@ impl<'a> Session<'a> {
     }
 }
 
-async fn validate(provider: &dyn Provider, address: &str, value: landform_cty::Value) -> Outcome<()> {
+async fn validate(provider: &dyn Provider, address: &str, value: Value) -> Outcome<()> {
     // The answer may hold the provider's own defaults; OpenTofu configures with what was written, and so does this.
     let answer = provider.validate_provider_config(value).await;
     let (_, diagnostics) = answer.map_err(|error| vec![unanswered(address, &error)])?;

@@ -252,8 +252,8 @@ impl<'a> Apply<'a> {
         if stored.is_empty() {
             return Ok(());
         }
-        let started = self.session.started(&resource.provider, self.config()).await?;
-        let schemas = if resource.data { &started.schema.data_sources } else { &started.schema.resources };
+        let schema = self.session.schema(&resource.provider, self.config()).await?;
+        let schemas = if resource.data { &schema.data_sources } else { &schema.resources };
         let Some(schema) = schemas.get(&resource.type_name) else { return Ok(()) };
         let mut values = self.eval.values_mut();
         for (address, instance) in stored {

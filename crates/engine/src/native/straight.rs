@@ -1,0 +1,132 @@
+//! The two halves of a run, plan and apply; and both in one go, for a run that nobody has to approve.
+//!
+//! In one go the configuration is read once, the plan is not turned into bytes and back, and providers go on as they
+//! are: a process of the run's own is started and configured once, not twice.
+
+use async_trait::async_trait;
+
+use super::apply::Apply;
+use super::config::{self, Config};
+use super::content::Content;
+use super::plan::{self, Planner, moved_state};
+use super::session::Session;
+use super::{Native, adopted, clock, encode, journal_imports, origin, outputs, replaced, show, summary, unreadable};
+use crate::state::State;
+use crate::{
+    Action, Applied, Change, Diagnostic, EngineError, Gate, Gone, Journal, Mode, Outline, PlanRequest, Progress, Stop,
+    Straight, Workspace,
+};
+
+/// A plan with what it was made with.
+pub(super) struct Drawn<'a> {
+    config: Config,
+    base: Option<State>,
+    session: Session<'a>,
+    pub(super) content: Content,
+    warnings: Vec<Diagnostic>,
+}
+
+/// What is carried out.
+pub(super) struct MadeFrom<'a> {
+    pub(super) config: &'a Config,
+    pub(super) base: Option<&'a State>,
+    pub(super) content: &'a Content,
+}
+
+impl Drawn<'_> {
+    /// What people are told of it.
+    pub(super) fn outline(&self, workspace: &Workspace) -> Outline {
+        let content = &self.content;
+        let changes: Vec<Change> = content.changes.iter().filter(|planned| planned.effective()).map(summary).collect();
+        let outputs_change = content.outputs.values().any(|output| output.action() != Action::NoOp);
+        let drifted = content.mode == Mode::RefreshOnly && !content.drift.is_empty();
+        Outline {
+            effective: !changes.is_empty() || outputs_change || drifted,
+            changes,
+            outputs_change,
+            warnings: self.warnings.clone(),
+            json: Some(show::plan(content, &self.config.variables_json(workspace), &self.session.schemas())),
+        }
+    }
+}
+
+impl Native {
+    pub(super) async fn draw<'a>(
+        &'a self,
+        request: PlanRequest<'a>,
+        progress: &dyn Progress,
+        stop: &Stop,
+    ) -> Result<Drawn<'a>, EngineError> {
+        let workspace = request.workspace;
+        let tree = config::unsupported(workspace)?.map_err(EngineError::Unsupported)?;
+        let config = Config::of_tree(tree, workspace).map_err(config::failure)?;
+        let base = workspace.state.as_deref().map(State::read).transpose().map_err(unreadable)?;
+        let start = base.clone().unwrap_or_else(|| State::new(uuid::Uuid::new_v4().to_string()));
+        let session = Session::new(&*self.providers, workspace);
+        let (start, moved, warnings) = moved_state(&config, &start);
+        let mut planner = Planner::new(&config, &session, &start, (progress, stop), self.parallelism);
+        planner.moved = moved;
+        planner.refresh = self.refresh;
+        planner.mode = request.mode;
+        planner.adopt = adopted(&request)?;
+        planner.replace = replaced(&request)?;
+        let plan::Made { world, outputs, checks, warnings: more } = planner.run().await?;
+        let content = Content {
+            engine: crate::Engine::version(self),
+            made_from: origin(workspace, &config, base.as_ref(), session.digests())?,
+            mode: request.mode,
+            timestamp: clock::now(),
+            refreshed: world.refreshed.write(),
+            changes: world.changes,
+            drift: world.drift,
+            outputs,
+            checks,
+        };
+        let warnings = [config.warnings(), warnings, more, session.warnings.take()].concat();
+        Ok(Drawn { config, base, session, content, warnings })
+    }
+
+    pub(super) async fn carry_out(
+        &self,
+        made_from: MadeFrom<'_>,
+        session: &Session<'_>,
+        ports: (&dyn Journal, &dyn Progress, &Stop),
+    ) -> Result<Applied, EngineError> {
+        let MadeFrom { config, base, content } = made_from;
+        let (journal, _, stop) = ports;
+        if stop.is_cancelled() {
+            return Err(EngineError::Stopped);
+        }
+        let start = State::read(&content.refreshed).map_err(unreadable)?;
+        journal_imports(content, &start, journal).await?;
+        let ended = Apply::new(config, content, session, ports, start, self.parallelism).run().await?;
+        let mut state = ended.state;
+        state.set_check_results(encode::check_results(&ended.checks));
+        state.follow(base);
+        let outputs = outputs(&state).map_err(unreadable)?;
+        Ok(Applied { state: state.write(), outputs, diagnostics: ended.diagnostics, stopped: ended.stopped })
+    }
+}
+
+#[async_trait]
+impl Straight for Native {
+    async fn go(
+        &self,
+        request: PlanRequest<'_>,
+        gate: &dyn Gate,
+        journal: &dyn Journal,
+        progress: &dyn Progress,
+        stop: &Stop,
+    ) -> Result<Gone, EngineError> {
+        let workspace = request.workspace;
+        let drawn = self.draw(request, progress, stop).await?;
+        let outline = drawn.outline(workspace);
+        let effective = outline.effective;
+        if !gate.open(outline).await || !effective {
+            return Ok(Gone::Held);
+        }
+        let session = Session::after(&drawn.session);
+        let made_from = MadeFrom { config: &drawn.config, base: drawn.base.as_ref(), content: &drawn.content };
+        self.carry_out(made_from, &session, (journal, progress, stop)).await.map(Gone::Through)
+    }
+}
