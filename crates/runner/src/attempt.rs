@@ -70,12 +70,20 @@ impl Attempt<'_> {
         let done = self.work().await;
         let engines = self.take_tried();
         let Attempt { shop, claim, clock, reports, .. } = self;
-        reports.flush().await;
-        match done {
-            Ok(Done::Finish(finish)) => push(shop, &claim, &clock, Finish { engines, ..*finish }).await,
+        let reports = reports.flush().await;
+        let end = match done {
+            Ok(Done::Finish(finish)) => {
+                return push(shop, &claim, &clock, Finish { engines, reports, ..*finish }).await;
+            }
             Ok(Done::End(end)) => end,
             Err(error) => failed_write(&claim, &error),
+        };
+        if !reports.is_empty()
+            && let Err(error) = shop.store.report(&claim.lease, &reports).await
+        {
+            tracing::warn!(run = %claim.lease.run, %error, "reports were dropped");
         }
+        end
     }
 
     async fn work(&mut self) -> Result<Done, StoreError> {
@@ -357,6 +365,7 @@ impl Attempt<'_> {
             .filter_map(|(name, output)| serde_json::to_value(output).ok().map(|value| (name.clone(), value)));
         Done::Finish(Box::new(Finish {
             engines: Vec::new(),
+            reports: Vec::new(),
             outcome,
             adopted: self
                 .claim
@@ -411,7 +420,14 @@ pub(crate) enum Done {
 }
 
 fn end(outcome: Outcome) -> Done {
-    Done::Finish(Box::new(Finish { engines: Vec::new(), outcome, state: None, outputs: None, adopted: Vec::new() }))
+    Done::Finish(Box::new(Finish {
+        outcome,
+        engines: Vec::new(),
+        reports: Vec::new(),
+        state: None,
+        outputs: None,
+        adopted: Vec::new(),
+    }))
 }
 
 fn fail(problem: Problem) -> Done {

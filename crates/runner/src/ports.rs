@@ -14,6 +14,7 @@ use landform_store::{Lease, SpooledSettlement, Store, StoreError};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
 
 use crate::keeper::Clock;
 use crate::spool::Spool;
@@ -125,11 +126,13 @@ pub(crate) struct Reports {
     redactor: Redactor,
     /// The newest diagnostics, so that none is told twice.
     told: Mutex<VecDeque<Diagnostic>>,
-    pump: JoinHandle<()>,
+    pump: JoinHandle<Vec<EventBody>>,
 }
 
 const QUEUE: usize = 1_024;
 const AT_ONCE: usize = 128;
+/// How long an event may wait for others: a transaction for each would cost more than what they tell of.
+const GATHER: Duration = Duration::from_millis(100);
 const REMEMBERED: usize = 100;
 
 impl Reports {
@@ -153,10 +156,15 @@ impl Reports {
         self.redactor.redact(text)
     }
 
-    /// Waits until everything is written that can be.
-    pub(crate) async fn flush(self) {
+    /// Nothing more will come. Returns what is not written yet, for whoever writes next.
+    pub(crate) async fn flush(self) -> Vec<EventBody> {
         drop(self.sender);
-        let _ = self.pump.await;
+        let mut left = self.pump.await.unwrap_or_default();
+        let count = self.dropped.load(Ordering::Relaxed);
+        if count > 0 {
+            left.push(EventBody::Dropped { count });
+        }
+        left
     }
 }
 
@@ -186,25 +194,42 @@ fn redact(value: &mut Value, redactor: &Redactor) {
     }
 }
 
-async fn pump(store: Store, lease: Lease, mut receiver: mpsc::Receiver<Value>, dropped: Arc<AtomicU64>) {
-    let mut batch = Vec::with_capacity(AT_ONCE);
-    while receiver.recv_many(&mut batch, AT_ONCE).await > 0 {
+/// Writes events for as long as more may come, and returns what is left then.
+async fn pump(
+    store: Store,
+    lease: Lease,
+    mut receiver: mpsc::Receiver<Value>,
+    dropped: Arc<AtomicU64>,
+) -> Vec<EventBody> {
+    let mut batch = Vec::new();
+    while gather(&mut receiver, &mut batch).await {
         let events: Vec<EventBody> = batch.drain(..).map(EventBody::Progress).collect();
         match store.report(&lease, &events).await {
             Ok(over) => drop(dropped.fetch_add(over as u64, Ordering::Relaxed)),
-            Err(StoreError::Fenced) => return,
+            Err(StoreError::Fenced) => return Vec::new(),
             Err(error) => {
                 tracing::warn!(run = %lease.run, %error, "reports were dropped");
                 dropped.fetch_add(events.len() as u64, Ordering::Relaxed);
             }
         }
     }
-    let count = dropped.load(Ordering::Relaxed);
-    if count > 0 {
-        tracing::info!(run = %lease.run, count, "reports were dropped");
-        // May itself not fit any more; the log line above stays.
-        let _ = store.report(&lease, &[EventBody::Dropped { count }]).await;
+    batch.into_iter().map(EventBody::Progress).collect()
+}
+
+/// Fills a batch, for a moment from its first event on. False: nothing more will come.
+async fn gather(receiver: &mut mpsc::Receiver<Value>, batch: &mut Vec<Value>) -> bool {
+    if receiver.recv_many(batch, AT_ONCE).await == 0 {
+        return false;
     }
+    let until = Instant::now() + GATHER;
+    while batch.len() < AT_ONCE {
+        match timeout_at(until, receiver.recv_many(batch, AT_ONCE - batch.len())).await {
+            Ok(0) => return false,
+            Ok(_) => {}
+            Err(_) => break,
+        }
+    }
+    true
 }
 
 #[cfg(test)]
@@ -280,12 +305,13 @@ mod tests {
         let (store, lease) = claimed(folder.path()).await;
         let run = lease.run;
         let secret = landform_base::secret::SecretString::from("hunter22");
-        let reports = Reports::start(store.clone(), lease, Redactor::new([&secret]));
+        let reports = Reports::start(store.clone(), lease.clone(), Redactor::new([&secret]));
         // One task runs at a time here, so nothing is taken out of the queue meanwhile.
         for n in 0..QUEUE + 7 {
             reports.report(ProgressEvent::Note { text: format!("hunter22 {n}") });
         }
-        reports.flush().await;
+        let left = reports.flush().await;
+        store.report(&lease, &left).await.unwrap();
         let events = store.events(run, 0, 10_000).await.unwrap();
         assert_eq!(events.last().unwrap().body, EventBody::Dropped { count: 7 });
         let first = serde_json::json!({"note": {"text": "(redacted) 0"}});

@@ -9,7 +9,7 @@ use landform_domain::{EngineName, EventBody};
 use crate::claim::Lease;
 use crate::db::{Tx, params};
 use crate::error::StoreError;
-use crate::journal::close_journal;
+use crate::journal::{close_journal, room_for_events};
 use crate::keys::{self, Sealer};
 use crate::open::Store;
 use crate::transition::{Locked, Means, advance, fence_run};
@@ -47,6 +47,8 @@ pub struct Planned {
 pub struct Finish {
     /// Those that were tried since the claim, if the end came before a plan was made.
     pub engines: Vec<EngineChosen>,
+    /// For the run's log, before its end; what does not fit any more is left out.
+    pub reports: Vec<EventBody>,
     pub outcome: Outcome,
     /// The whole state, if it may have changed.
     pub state: Option<Vec<u8>>,
@@ -116,7 +118,12 @@ impl Store {
             .await?;
         }
         close_journal(&mut tx, &locked, &[]).await?;
-        let run = advance(&mut tx, locked.id, &run, Command::Finish(finish.outcome), chosen(finish.engines)).await?;
+        let mut means = chosen(finish.engines);
+        if !finish.reports.is_empty() {
+            let room = room_for_events(&mut tx, lease.run).await?;
+            means.events.extend(finish.reports.into_iter().take(room));
+        }
+        let run = advance(&mut tx, locked.id, &run, Command::Finish(finish.outcome), means).await?;
         tx.commit().await?;
         self.inner.bell.ring();
         Ok(run.status)

@@ -1,6 +1,6 @@
 //! The journal of an apply: intents before, settlements after. Every write is fenced and on disk when it returns.
 
-use landform_domain::EventBody;
+use landform_domain::{EventBody, RunId};
 
 use crate::claim::Lease;
 use crate::db::{Tx, params};
@@ -73,8 +73,7 @@ impl Store {
     pub async fn report(&self, lease: &Lease, events: &[EventBody]) -> Result<usize, StoreError> {
         let mut tx = self.db().begin().await?;
         fence(&mut tx, lease).await?;
-        let row = tx.exactly_one("SELECT last_event FROM runs WHERE id = $1", params![lease.run.to_string()]).await?;
-        let room = usize::try_from(MOST_EVENTS - row.int("last_event")?).unwrap_or(0);
+        let room = room_for_events(&mut tx, lease.run).await?;
         let taken = &events[..events.len().min(room)];
         append_events(&mut tx, lease.run, taken).await?;
         tx.commit().await?;
@@ -87,6 +86,12 @@ impl Store {
         let key = key.ok_or_else(|| StoreError::Corrupt(format!("tenant {} has no key", lease.tenant)))?;
         Ok(key.sealer(lease.deployment))
     }
+}
+
+/// How many more events a run's log takes.
+pub(crate) async fn room_for_events(tx: &mut Tx, run: RunId) -> Result<usize, StoreError> {
+    let row = tx.exactly_one("SELECT last_event FROM runs WHERE id = $1", params![run.to_string()]).await?;
+    Ok(usize::try_from(MOST_EVENTS - row.int("last_event")?).unwrap_or(0))
 }
 
 /// No apply begins while an older attempt's call may still have an effect that nobody has looked at.

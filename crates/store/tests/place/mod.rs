@@ -146,6 +146,7 @@ pub fn done(state: &str) -> Finish {
     let output = serde_json::json!({"value": state, "type": "string", "sensitive": false});
     Finish {
         engines: Vec::new(),
+        reports: Vec::new(),
         outcome: Outcome::Succeeded,
         state: Some(state.as_bytes().to_vec()),
         outputs: Some(BTreeMap::from([("state".to_string(), output)])),
@@ -155,7 +156,7 @@ pub fn done(state: &str) -> Finish {
 
 pub fn ended(outcome: Outcome, state: Option<&str>) -> Finish {
     let state = state.map(|state| state.as_bytes().to_vec());
-    Finish { engines: Vec::new(), outcome, state, outputs: None, adopted: Vec::new() }
+    Finish { engines: Vec::new(), reports: Vec::new(), outcome, state, outputs: None, adopted: Vec::new() }
 }
 
 pub async fn finish(store: &Store, lease: &Lease, finish: Finish) -> Status {
