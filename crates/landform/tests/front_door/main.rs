@@ -7,6 +7,7 @@ mod installation;
 mod refusals;
 mod rest;
 mod roles;
+mod sharing;
 mod state;
 mod state_edits;
 mod templates;
