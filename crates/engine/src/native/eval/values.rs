@@ -254,7 +254,9 @@ impl Values {
         };
         Some(match keys {
             Keys::Once => one(""),
-            Keys::AnyCount | Keys::AnyEach => Value::unknown(Type::Dynamic),
+            // How many there are is not known, but what each of them has is.
+            Keys::AnyCount => Value::unknown(Type::list(each_of(outputs))),
+            Keys::AnyEach => Value::unknown(Type::map(each_of(outputs))),
             Keys::Count(count) => Value::tuple((0..*count).map(|index| one(&format!("[{index}]"))).collect()),
             Keys::Each(pairs) => {
                 let each = |key: &String| (key.clone(), one(&format!("[{}]", Key::Name(key.clone()))));
@@ -275,4 +277,9 @@ impl Values {
         };
         Some(Value::object(outputs.iter().map(value)))
     }
+}
+
+/// The type of one instance of a module of which nothing is known but the names of its outputs.
+fn each_of(outputs: &[&str]) -> Type {
+    Type::object(outputs.iter().map(|output| ((*output).to_owned(), Type::Dynamic)))
 }
