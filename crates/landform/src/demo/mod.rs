@@ -3,6 +3,7 @@
 //! It starts this very binary as a vendor's stand-in, as a server and as a client, so nothing here knows more than a user
 //! does.
 
+mod cato;
 mod stage;
 mod vendor;
 
@@ -27,6 +28,9 @@ pub struct Options {
     /// Leave the server running at the end, and say how to reach it
     #[arg(long)]
     keep: bool,
+    /// Cato's own provider, an executable, to show a site there too
+    #[arg(long, value_name = "FILE")]
+    cato_provider: Option<PathBuf>,
 }
 
 pub async fn run(options: Options) -> Result<(), Failure> {
@@ -42,6 +46,7 @@ pub async fn run(options: Options) -> Result<(), Failure> {
     drift(&stage, &director).await?;
     storm(&stage, &director).await?;
     kill_and_recover(&mut stage, &director).await?;
+    cato::a_site(&stage, options.cato_provider.as_deref()).await?;
 
     if !options.keep {
         stage.say("Everything goes the way it came: what needs approval needs it for its end too.");
@@ -49,7 +54,7 @@ pub async fn run(options: Options) -> Result<(), Failure> {
         for (tenant, branch) in BRANCHES.iter().skip(1).chain(&[("acme", "hamburg"), ("globex", "lyon")]) {
             stage.run(&["destroy", &format!("{tenant}/{branch}"), "--wait"]).await?;
         }
-        director.expect_nothing().await?;
+        director.0.expect_nothing().await?;
         println!(
             "\nDone in {:.1} s: the vendor has nothing left, and nothing was lost.",
             begin.elapsed().as_secs_f64()
@@ -58,7 +63,7 @@ pub async fn run(options: Options) -> Result<(), Failure> {
         return stage.stop_server().await;
     }
     println!("\nDone in {:.1} s: five branches are at the vendor.", begin.elapsed().as_secs_f64());
-    println!("The vendor's side: {}", director.ledger_address());
+    println!("The vendor's side: {}", director.0.ledger_address());
     stage.stay().await
 }
 
@@ -67,7 +72,7 @@ async fn three_customers(stage: &Stage, director: &Director) -> Result<(), Failu
     stage.run(&["template", "push", "versa-branch"]).await?;
     stage.say("Three customers, each with credentials of its own, which are sealed and never shown again.");
     let credentials = json!({"variables":
-        {"versa_url": director.url(), "versa_username": "admin", "versa_password": "made-up-for-the-demo"}});
+        {"versa_url": director.0.endpoint(), "versa_username": "admin", "versa_password": "made-up-for-the-demo"}});
     stage.write("credentials.json", &credentials.to_string())?;
     for (tenant, _) in BRANCHES {
         stage.run(&["tenant", "put", tenant]).await?;
@@ -122,7 +127,7 @@ async fn drift(stage: &Stage, director: &Director) -> Result<(), Failure> {
 
 async fn storm(stage: &Stage, director: &Director) -> Result<(), Failure> {
     stage.say("The vendor answers the next 4 calls with 429, too many requests. They are sent again when it says so.");
-    director.order(json!({"kind": "too_many_requests", "times": 4})).await?;
+    director.0.order(json!({"kind": "too_many_requests", "times": 4})).await?;
     stage.run(&deploy("globex/lyon", "lyon", &["--wait"])).await?;
     director.expect_branches(BRANCHES.len() + 1).await
 }
@@ -130,9 +135,9 @@ async fn storm(stage: &Stage, director: &Director) -> Result<(), Failure> {
 /// The server dies while the vendor works. Nothing is lost, and nothing is made twice.
 async fn kill_and_recover(stage: &mut Stage, director: &Director) -> Result<(), Failure> {
     stage.say("The server is killed (kill -9) while the vendor deploys a device …");
-    let begun = director.calls("device.deploy").await?;
+    let begun = director.0.calls("device.deploy").await?;
     let run = stage.accepted(&deploy("acme/hamburg", "hamburg", &[])).await?;
-    while director.calls("device.deploy").await? == begun {
+    while director.0.calls("device.deploy").await? == begun {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     stage.kill_server().await?;
