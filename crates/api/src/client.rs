@@ -207,9 +207,14 @@ impl Client {
         self.get(&path).await.map(|list: DeliveryList| list.deliveries)
     }
 
-    /// `archive` is a gzipped tar file.
-    pub async fn template_push(&self, name: &TemplateName, archive: Vec<u8>) -> Result<TemplateVersion, ClientError> {
-        let request = self.request(Method::PUT, &format!("templates/{name}"));
+    /// `archive` is a gzipped tar file. `upgrade` chooses providers anew, also for the same files.
+    pub async fn template_push(
+        &self,
+        name: &TemplateName,
+        archive: Vec<u8>,
+        upgrade: bool,
+    ) -> Result<TemplateVersion, ClientError> {
+        let request = self.request(Method::PUT, &format!("templates/{name}?upgrade={upgrade}"));
         self.read(request.header("content-type", "application/gzip").body(archive)).await
     }
 

@@ -8,6 +8,9 @@ use sha2::{Digest, Sha256};
 use crate::{Code, Problem};
 
 pub const MOST_FILES: usize = 1_000;
+/// Which providers a template uses, exactly.
+pub const LOCK_FILE: &str = ".terraform.lock.hcl";
+
 pub const LARGEST_FILE: usize = 4 * 1024 * 1024;
 pub const LARGEST_TOTAL: usize = 16 * 1024 * 1024;
 const LONGEST_PATH: usize = 512;
@@ -49,6 +52,17 @@ impl Files {
             return Err(invalid("there is no `.tf` file at its top".into()));
         }
         Ok(Files(map))
+    }
+
+    /// The same with one more file, or another one of that name.
+    pub fn with(&self, path: &str, content: Vec<u8>) -> Result<Files, Problem> {
+        let mut map = self.0.clone();
+        map.insert(path.to_owned(), content);
+        Files::new(map)
+    }
+
+    pub fn has(&self, path: &str) -> bool {
+        self.0.contains_key(path)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {

@@ -244,7 +244,7 @@ async fn native_engine(options: &Options, data: &Path) -> Result<Native, Failure
     let limits = Limits::default();
     let limits = Limits { in_use: limits.in_use.max(PROVIDERS_A_RUN * options.workers), ..limits };
     let pool = Pool::new(limits, Schemas::in_folder(data.join("schemas")), Some(register));
-    let places = Places::mirrors([mirror(options, data)]).unpacking_into(data.join("packages"));
+    let places = places(options, data);
     let mut known = KnownProviders::listed();
     for provider in &options.share_provider {
         known.share(provider).map_err(|e| Failure::broken(e.to_string(), "See --share-provider."))?;
@@ -284,6 +284,10 @@ fn mirror(options: &Options, data: &Path) -> PathBuf {
     options.providers.clone().unwrap_or_else(|| data.join(crate::provider::DEFAULT))
 }
 
+fn places(options: &Options, data: &Path) -> Places {
+    Places::mirrors([mirror(options, data)]).unpacking_into(data.join("packages"))
+}
+
 pub fn in_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
@@ -300,7 +304,8 @@ async fn open_store(options: &Options, data: &Path) -> Result<Store, Failure> {
         None => Location::Sqlite(data.to_owned()),
     };
     let mut store_options = landform_store::Options::new(location, master_key.map_err(|e| broken(e.to_string()))?);
-    store_options.reader = Arc::new(LanguageReader { policy: options.policy() });
+    let providers = Some(places(options, data));
+    store_options.reader = Arc::new(LanguageReader { policy: options.policy(), providers });
     store_options.editor = Arc::new(FormatEditor);
     store_options.approval = Duration::from_secs(options.approval_expiry);
     store_options.lease = Duration::from_secs(options.lease);

@@ -19,6 +19,9 @@ pub enum Command {
         /// The template's name [default: the folder's name]
         #[arg(long, value_parser = name_of::<TemplateName>)]
         name: Option<TemplateName>,
+        /// Choose the newest providers of the mirror, also if the files are the same as before
+        #[arg(long)]
+        upgrade: bool,
     },
     /// List all templates
     List,
@@ -48,13 +51,13 @@ fn version_of(text: &str) -> Result<(TemplateName, i64), String> {
 pub async fn run(command: Command, connection: &Connection, json: bool) -> Result<(), Failure> {
     let client = connection.client()?;
     match command {
-        Command::Push { folder, name } => {
+        Command::Push { folder, name, upgrade } => {
             let name = match name {
                 Some(name) => name,
                 None => name_of_folder(&folder)?,
             };
             let archive = pack(&folder)?;
-            let version = client.template_push(&name, archive).await?;
+            let version = client.template_push(&name, archive, upgrade).await?;
             if json {
                 show::json(&version);
             } else {

@@ -12,6 +12,7 @@ mod folders;
 mod identity;
 mod keeper;
 pub mod known;
+mod locks;
 mod ports;
 pub mod providers;
 mod recover;

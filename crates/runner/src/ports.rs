@@ -249,7 +249,7 @@ mod tests {
         let store = Store::open(options).await.unwrap().store;
         store.put_tenant(&"acme".parse().unwrap(), TenantSettings::default(), &Actor::local("eve")).await.unwrap();
         let files = Files::new([("main.tf".to_string(), Vec::new())]).unwrap();
-        store.push_template(&"net".parse().unwrap(), &files, &Actor::local("eve")).await.unwrap();
+        store.push_template(&"net".parse().unwrap(), &files, false, &Actor::local("eve")).await.unwrap();
         let write = DeploymentWrite {
             tenant: "acme".parse().unwrap(),
             name: "site".parse().unwrap(),

@@ -6,10 +6,12 @@ use landform_domain::template::Files;
 use landform_domain::{Code, Inputs, Problem};
 use landform_engine::policy::Policy;
 use landform_lang::{Diagnostics, Variable};
+use landform_registry::Places;
 use landform_store::TemplateReader;
 
 use crate::attempt::denied;
 use crate::folders::unpack;
+use crate::locks;
 
 const LONGEST_MESSAGE: usize = 2000;
 const MOST_UNSUPPORTED: usize = 100;
@@ -19,6 +21,8 @@ const MOST_UNSUPPORTED: usize = 100;
 pub struct LanguageReader {
     /// What a template may do besides describing objects; it is refused otherwise.
     pub policy: Policy,
+    /// Where the providers of a template that brings no lock file are looked for, so that it gets one.
+    pub providers: Option<Places>,
 }
 
 impl TemplateReader for LanguageReader {
@@ -27,9 +31,7 @@ impl TemplateReader for LanguageReader {
         if !violations.is_empty() {
             return Err(denied(&violations));
         }
-        let folder = tempfile::tempdir().and_then(|folder| unpack(files, folder.path(), |_| Ok(())).map(|()| folder));
-        let folder =
-            folder.map_err(|e| Problem::new(Code::Internal, format!("no folder to read the template in: {e}")))?;
+        let folder = unpacked(files)?;
         let module = landform_lang::load(folder.path()).map_err(|found| invalid(&found))?;
         let unsupported = module.unsupported.iter().take(MOST_UNSUPPORTED);
         Ok(Declared {
@@ -38,6 +40,11 @@ impl TemplateReader for LanguageReader {
             unsupported: unsupported.map(|item| format!("{}: {}", item.range, item.construct)).collect(),
             variables: module.variables.values().map(|v| (v.name.clone(), declared(v))).collect(),
         })
+    }
+
+    fn lock(&self, files: &Files) -> Result<Option<Vec<u8>>, Problem> {
+        let Some(places) = &self.providers else { return Ok(None) };
+        Ok(locks::made_for(unpacked(files)?.path(), places))
     }
 
     fn check(&self, declared: &Declared, inputs: &Inputs, provided: &[&str]) -> Result<(), Problem> {
@@ -62,8 +69,13 @@ impl TemplateReader for LanguageReader {
     }
 }
 
+fn unpacked(files: &Files) -> Result<tempfile::TempDir, Problem> {
+    let folder = tempfile::tempdir().and_then(|folder| unpack(files, folder.path(), |_| Ok(())).map(|()| folder));
+    folder.map_err(|e| Problem::new(Code::Internal, format!("no folder to read the template in: {e}")))
+}
+
 /// A file that was skipped, or could not be parsed within the limits of this parser.
-fn hides_variables(construct: &str) -> bool {
+pub(crate) fn hides_variables(construct: &str) -> bool {
     construct.starts_with("file ")
         || ["nesting depth", "binary operation", "object key"].iter().any(|limit| construct.contains(limit))
 }

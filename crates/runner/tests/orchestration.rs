@@ -38,7 +38,7 @@ impl House {
         let store = Store::open(options).await.unwrap().store;
         store.put_tenant(&"acme".parse().unwrap(), TenantSettings::default(), &Actor::local("eve")).await.unwrap();
         let files = Files::new([("main.tf".to_string(), b"x".to_vec())]).unwrap();
-        store.push_template(&"net".parse().unwrap(), &files, &Actor::local("eve")).await.unwrap();
+        store.push_template(&"net".parse().unwrap(), &files, false, &Actor::local("eve")).await.unwrap();
         House { folder, store, world: Arc::default(), steps: Arc::default(), unsupported: Vec::new() }
     }
 

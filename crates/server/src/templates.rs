@@ -6,15 +6,25 @@ use landform_api::{
     Template, TemplateDetail, TemplateFile, TemplateList, TemplateUse, TemplateUseList, TemplateVersion,
 };
 use landform_domain::{Actor, Code};
+use serde::Deserialize;
 
 use crate::problem::Refusal;
-use crate::request::{Names, whole_body};
+use crate::request::{Asked, Names, whole_body};
 use crate::{Server, archive, view};
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PushQuery {
+    /// Choose the newest providers of the mirror, also if the files are the same as before.
+    #[serde(default)]
+    upgrade: bool,
+}
 
 pub(crate) async fn push(
     State(server): State<Server>,
     Extension(actor): Extension<Actor>,
     names: Names,
+    Asked(query): Asked<PushQuery>,
     body: Body,
 ) -> Result<(StatusCode, Json<TemplateVersion>), Refusal> {
     let name = names.template()?;
@@ -26,7 +36,7 @@ pub(crate) async fn push(
         tracing::error!(error = %e, "an archive could not be unpacked");
         Refusal::new(Code::Internal, "the archive could not be unpacked")
     })??;
-    let (version, is_new) = server.store.push_template(&name, &files, &actor).await?;
+    let (version, is_new) = server.store.push_template(&name, &files, query.upgrade, &actor).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(view::template_version(&name, version))))
 }

@@ -1,7 +1,7 @@
 //! Tenants and templates.
 
 use landform_domain::declared::Declared;
-use landform_domain::template::Files;
+use landform_domain::template::{Files, LOCK_FILE};
 use landform_domain::{Actor, Code, DeploymentName, Problem, TemplateName, TenantName};
 use serde_json::json;
 
@@ -77,19 +77,22 @@ impl Store {
         rows.iter().map(tenant).collect()
     }
 
-    /// Adds a version. Files that equal the newest version's are that version; the flag says whether one was added.
+    /// Adds a version. Files that equal the newest version's are that version; the flag says whether one was added. A
+    /// template without a lock file gets one, which stays with its version; `upgrade` chooses anew for the same files.
     pub async fn push_template(
         &self,
         name: &TemplateName,
         files: &Files,
+        upgrade: bool,
         by: &Actor,
     ) -> Result<(TemplateVersion, bool), StoreError> {
+        let pushed = files.digest();
+        let (declared, files) = self.read_template(files).await?;
         let digest = files.digest();
-        let declared = self.read_template(files).await?;
         let mut tx = self.db().begin().await?;
         let newest = tx
             .one(
-                "SELECT version, digest, created_at, deleted_at FROM templates WHERE name = $1
+                "SELECT version, digest, pushed, created_at, deleted_at FROM templates WHERE name = $1
                  ORDER BY version DESC LIMIT 1",
                 params![name.as_str()],
             )
@@ -97,7 +100,9 @@ impl Store {
         let number = match &newest {
             Some(row) => {
                 let version = template_version(row)?;
-                if version.digest == digest.as_str() && row.int_or_null("deleted_at")?.is_none() {
+                let pushed_then = row.text_or_null("pushed")?.unwrap_or_else(|| version.digest.clone());
+                let same = version.digest == digest.as_str() || !upgrade && pushed_then == pushed.as_str();
+                if same && row.int_or_null("deleted_at")?.is_none() {
                     tx.commit().await?;
                     return Ok((version, false));
                 }
@@ -107,10 +112,17 @@ impl Store {
         };
         let row = tx
             .one(
-                "INSERT INTO templates (name, version, digest, files, declared, created_at)
-                 VALUES ($1, $2, $3, $4, $5, {now})
+                "INSERT INTO templates (name, version, digest, files, declared, pushed, created_at)
+                 VALUES ($1, $2, $3, $4, $5, $6, {now})
                  ON CONFLICT (name, version) DO NOTHING RETURNING version, digest, created_at",
-                params![name.as_str(), number, digest.as_str(), files.encode(), serde_json::to_string(&declared)?,],
+                params![
+                    name.as_str(),
+                    number,
+                    digest.as_str(),
+                    files.encode(),
+                    serde_json::to_string(&declared)?,
+                    pushed.as_str(),
+                ],
             )
             .await?;
         let Some(row) = row else {
@@ -124,10 +136,16 @@ impl Store {
         Ok((version, true))
     }
 
-    /// Reading may take some 100 ms, so it has a thread of its own.
-    async fn read_template(&self, files: &Files) -> Result<Declared, StoreError> {
+    /// What it declares, and its files with a lock file. May take some 100 ms, so it has a thread of its own.
+    async fn read_template(&self, files: &Files) -> Result<(Declared, Files), StoreError> {
         let (reader, files) = (self.inner.reader.clone(), files.clone());
-        let read = tokio::task::spawn_blocking(move || reader.read(&files)).await;
+        let read = move || -> Result<(Declared, Files), Problem> {
+            let declared = reader.read(&files)?;
+            let lock = if files.has(LOCK_FILE) { None } else { reader.lock(&files)? };
+            let files = lock.map(|lock| files.with(LOCK_FILE, lock)).transpose()?.unwrap_or(files);
+            Ok((declared, files))
+        };
+        let read = tokio::task::spawn_blocking(read).await;
         Ok(read.map_err(|_| StoreError::Corrupt("a template could not be read".into()))??)
     }
 

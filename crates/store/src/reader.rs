@@ -9,6 +9,10 @@ pub trait TemplateReader: Send + Sync + fmt::Debug {
     /// What a template declares. It is refused if it is no configuration. Takes its time: call it where that is no harm.
     fn read(&self, files: &Files) -> Result<Declared, Problem>;
 
+    /// The lock file for a template that brings none. `None`: there is nothing to lock, or it cannot be said here. Takes
+    /// its time, too.
+    fn lock(&self, files: &Files) -> Result<Option<Vec<u8>>, Problem>;
+
     /// Whether the inputs fit the variables, by Terraform's own conversions. What a template validates by itself is left
     /// to the run. `provided` are variables whose values come from elsewhere.
     fn check(&self, declared: &Declared, inputs: &Inputs, provided: &[&str]) -> Result<(), Problem>;
@@ -21,6 +25,10 @@ pub struct AnyTemplate;
 impl TemplateReader for AnyTemplate {
     fn read(&self, _files: &Files) -> Result<Declared, Problem> {
         Ok(Declared::default())
+    }
+
+    fn lock(&self, _files: &Files) -> Result<Option<Vec<u8>>, Problem> {
+        Ok(None)
     }
 
     fn check(&self, _declared: &Declared, _inputs: &Inputs, _provided: &[&str]) -> Result<(), Problem> {

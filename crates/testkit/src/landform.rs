@@ -153,7 +153,8 @@ pub async fn answer(request: reqwest::RequestBuilder) -> Result<Value> {
     if text.is_empty() { Ok(Value::Null) } else { Ok(serde_json::from_str(&text)?) }
 }
 
-fn archive(files: &[(&str, &str)]) -> Result<Vec<u8>> {
+/// A template as it is pushed.
+pub fn archive(files: &[(&str, &str)]) -> Result<Vec<u8>> {
     let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     let mut tar = tar::Builder::new(gzip);
     for (path, content) in files {

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::house::{House, Memory, wait_for};
+use crate::house::{House, Memory, ONE_OBJECT, wait_for};
 
 /// The status and the code of an answer that is a refusal.
 async fn refused(house: &House, name: &str, files: &[(&str, &str)]) -> String {
@@ -200,9 +200,13 @@ async fn a_gigabyte_of_a_providers_log_is_let_go() {
     let script = format!("#!/bin/sh\nyes {line} | head -c 1000000000 >&2 &\nexec '{}' \"$@\"\n", real.display());
     std::fs::write(program, script).unwrap();
     std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    house.landform().push_template("loud", &[("main.tf", ONE_OBJECT)]).await.unwrap();
     for engine in ["native", "cli"] {
-        let run = house.put(engine, engine, 500).await;
-        house.settle(&run, engine).await;
+        let mut body = house.body(engine, engine, 1, 500);
+        body["template"] = json!("loud");
+        let path = format!("/v1/tenants/acme/deployments/{engine}");
+        let accepted = house.landform().call("PUT", &path, Some(body)).await.unwrap();
+        house.settle(accepted["run"]["id"].as_str().unwrap(), engine).await;
     }
     let taken = on_disk(&house.setup.data);
     assert!(taken < 30_000_000, "{taken} bytes are taken");

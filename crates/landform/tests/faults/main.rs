@@ -8,5 +8,6 @@ mod disk;
 mod hostile;
 mod house;
 mod load;
+mod mirror;
 mod races;
 mod restarts;
