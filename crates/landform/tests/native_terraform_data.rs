@@ -71,6 +71,7 @@ impl Folder {
             .args(args)
             .current_dir(self.tofu.folder())
             .env("TF_CLI_CONFIG_FILE", self.tofu.config())
+            .env("LANDFORM_ENGINE", "native")
             .output()
             .unwrap();
         assert!(output.status.success(), "landform tf {args:?}: {}", text(&output));

@@ -1,9 +1,14 @@
+mod dynamic;
+
 use std::collections::BTreeMap;
 
-use hcl_edit::structure::{Block, Structure};
+use hcl_edit::structure::Structure;
 use landform_cty::{Type, Value};
 
-use crate::{Body, Budget, Diagnostic, Diagnostics, Expr, Scope, evaluate};
+use self::dynamic::Given;
+use crate::eval::evaluate_bound;
+use crate::json_syntax::with_blocks;
+use crate::{Body, Budget, Diagnostic, Diagnostics, Expr, Scope};
 
 /// What may stand in a block.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,7 +70,7 @@ impl BodySpec {
 /// Evaluates a block's body. Every attribute of the spec is in the resulting object; what was left out is null.
 /// All that is wrong with the body is reported, not only the first.
 pub fn decode_body(body: &Body, spec: &BodySpec, scope: &dyn Scope, budget: &mut Budget) -> Result<Value, Diagnostics> {
-    let mut decoder = Decoder { scope, budget, found: Vec::new() };
+    let mut decoder = Decoder { scope, budget, bound: Vec::new(), unknown: false, found: Vec::new() };
     let value = decoder.decode(body, spec);
     Diagnostics::check(decoder.found)?;
     Ok(value)
@@ -74,11 +79,24 @@ pub fn decode_body(body: &Body, spec: &BodySpec, scope: &dyn Scope, budget: &mut
 struct Decoder<'a> {
     scope: &'a dyn Scope,
     budget: &'a mut Budget,
+    /// The iterators of the `dynamic` blocks around, innermost last.
+    bound: Vec<(String, Value)>,
+    /// Inside of blocks of which it is not known whether they are there: nothing is evaluated.
+    unknown: bool,
     found: Vec<Diagnostic>,
 }
 
 impl Decoder<'_> {
+    fn evaluate(&mut self, expr: &Expr) -> Result<Value, Diagnostics> {
+        evaluate_bound(expr, &self.bound, self.scope, self.budget)
+    }
+
     fn decode(&mut self, body: &Body, spec: &BodySpec) -> Value {
+        let converted = with_blocks(body, spec).unwrap_or_else(|problem| {
+            self.found.push(problem);
+            None
+        });
+        let body = converted.as_ref().unwrap_or(body);
         self.check_names(body, spec);
         let mut object = BTreeMap::new();
         for (name, attribute) in &spec.attributes {
@@ -95,14 +113,17 @@ impl Decoder<'_> {
             object.insert(name.clone(), value);
         }
         for (name, block) in &spec.blocks {
-            let given: Vec<&Block> = body.node.get_blocks(name).collect();
+            let given = self.given(body, name);
             object.insert(name.clone(), self.decode_blocks(name, block, body, &given));
         }
         Value::object(object)
     }
 
     fn decode_attribute(&mut self, name: &str, spec: &AttributeSpec, expr: &Expr) -> Value {
-        let value = match evaluate(expr, self.scope, self.budget) {
+        if self.unknown {
+            return Value::unknown(spec.ty.without_optional());
+        }
+        let value = match self.evaluate(expr) {
             Ok(value) => value,
             Err(diagnostics) => {
                 self.found.extend(diagnostics);
@@ -116,33 +137,51 @@ impl Decoder<'_> {
         })
     }
 
-    fn decode_blocks(&mut self, name: &str, spec: &BlockSpec, outer: &Body, given: &[&Block]) -> Value {
-        self.check_count(name, spec, outer, given);
-        let inner = |block: &Block| Body { node: block.body.clone(), source: outer.source.clone() };
+    fn decode_block(&mut self, given: &Given, spec: &BodySpec) -> Value {
+        let (depth, outside) = (self.bound.len(), self.unknown);
+        self.bound.extend(given.iterator.clone());
+        self.unknown |= given.unknown;
+        let value = self.decode(&given.body, spec);
+        self.bound.truncate(depth);
+        self.unknown = outside;
+        value
+    }
+
+    fn decode_blocks(&mut self, name: &str, spec: &BlockSpec, outer: &Body, given: &[Given]) -> Value {
         let ty = spec.body.implied_type();
+        let values: Vec<Value> = given.iter().map(|given| self.decode_block(given, &spec.body)).collect();
+        let single = matches!(spec.nesting, Nesting::Single | Nesting::Group);
+        // How many blocks there will be is not known, so neither is whether there are too many.
+        let unknown = !single && given.iter().any(|given| given.unknown);
+        if !unknown {
+            self.check_count(name, spec, outer, given);
+        }
+        let labels = usize::from(spec.nesting == Nesting::Map);
+        for block in given.iter().filter(|block| block.labels.len() != labels) {
+            self.found.push(wrong_labels(name, labels, block.labels.len()).at(block.place.clone()));
+        }
         match spec.nesting {
-            Nesting::Single | Nesting::Group => match given.first() {
-                Some(block) => self.decode(&inner(block), &spec.body),
+            Nesting::Single | Nesting::Group => match values.into_iter().next() {
+                Some(value) => value,
                 None if spec.nesting == Nesting::Single => Value::null(ty),
                 None => empty(&spec.body),
             },
-            Nesting::List => {
-                let elements: Vec<Value> = given.iter().map(|block| self.decode(&inner(block), &spec.body)).collect();
-                if ty.has_dynamic() { Value::tuple(elements) } else { Value::list(ty, elements) }
-            }
-            Nesting::Set => {
-                let elements = given.iter().map(|block| self.decode(&inner(block), &spec.body)).collect();
-                Value::set(ty, elements)
-            }
+            Nesting::List if ty.has_dynamic() && unknown => Value::unknown(Type::Dynamic),
+            Nesting::List if unknown => Value::unknown(Type::list(ty)),
+            Nesting::List if ty.has_dynamic() => Value::tuple(values),
+            Nesting::List => Value::list(ty, values),
+            Nesting::Set if unknown => Value::unknown(Type::set(ty)),
+            Nesting::Set => Value::set(ty, values),
+            Nesting::Map if ty.has_dynamic() && unknown => Value::unknown(Type::Dynamic),
+            Nesting::Map if unknown => Value::unknown(Type::map(ty)),
             Nesting::Map => {
                 let mut elements = BTreeMap::new();
-                for block in given {
-                    let value = self.decode(&inner(block), &spec.body);
+                for (block, value) in given.iter().zip(values) {
                     let Some(label) = block.labels.first() else { continue };
-                    if elements.insert(label.as_str().to_owned(), value).is_some() {
-                        let detail =
-                            format!("A block of type {name:?} with the label {:?} was given twice.", label.as_str());
-                        self.found.push(Diagnostic::new("Duplicate block", detail).at(outer.place(*block)));
+                    if elements.insert(label.clone(), value).is_some() {
+                        let detail = format!("Only one block of type {name:?} with the label {label:?} is allowed.");
+                        let duplicate = Diagnostic::new(format!("Duplicate {name} block"), detail);
+                        self.found.push(duplicate.at(block.place.clone()));
                     }
                 }
                 if ty.has_dynamic() { Value::object(elements) } else { Value::map(ty, elements) }
@@ -150,26 +189,20 @@ impl Decoder<'_> {
         }
     }
 
-    fn check_count(&mut self, name: &str, spec: &BlockSpec, outer: &Body, given: &[&Block]) {
+    fn check_count(&mut self, name: &str, spec: &BlockSpec, outer: &Body, given: &[Given]) {
         let count = given.len() as u64;
-        let max = match spec.nesting {
-            Nesting::Single | Nesting::Group => 1,
-            Nesting::Map => 0,
-            Nesting::List | Nesting::Set => spec.max_items,
-        };
         if count < spec.min_items {
             let detail = format!("At least {} {name:?} blocks are required.", spec.min_items);
             self.found.push(Diagnostic::new(format!("Insufficient {name} blocks"), detail).at(outer.range()));
         }
+        let (max, summary) = match spec.nesting {
+            Nesting::Single | Nesting::Group => (1, format!("Duplicate {name} block")),
+            Nesting::Map => return,
+            Nesting::List | Nesting::Set => (spec.max_items, format!("Too many {name} blocks")),
+        };
         if max > 0 && count > max {
             let detail = format!("No more than {max} {name:?} blocks are allowed.");
-            let place = outer.place(given[max as usize]);
-            self.found.push(Diagnostic::new(format!("Too many {name} blocks"), detail).at(place));
-        }
-        let labels = usize::from(spec.nesting == Nesting::Map);
-        for block in given.iter().filter(|block| block.labels.len() != labels) {
-            let detail = format!("A block of type {name:?} has {labels} label(s).");
-            self.found.push(Diagnostic::new("Wrong number of block labels", detail).at(outer.place(*block)));
+            self.found.push(Diagnostic::new(summary, detail).at(given[max as usize].place.clone()));
         }
     }
 
@@ -186,11 +219,12 @@ impl Decoder<'_> {
                     } else {
                         String::new()
                     };
-                    let detail = format!("An argument named {name:?} is not expected here.{hint}");
-                    Diagnostic::new("Unsupported argument", detail).at(body.place(attribute))
+                    body.unexpected(attribute, &hint)
                 }
                 Structure::Block(block) => {
-                    let name = block.ident.as_str();
+                    // What a `dynamic` block makes must be known here, too.
+                    let label = block.labels.first().filter(|_| block.ident.as_str() == "dynamic");
+                    let name = label.map_or(block.ident.as_str(), |label| label.as_str());
                     if spec.blocks.contains_key(name) {
                         continue;
                     }
@@ -215,6 +249,16 @@ impl Decoder<'_> {
             };
             self.found.push(diagnostic);
         }
+    }
+}
+
+fn wrong_labels(name: &str, wanted: usize, given: usize) -> Diagnostic {
+    if given < wanted {
+        let detail = format!("A block of type {name:?} has a label, which is its key.");
+        Diagnostic::new(format!("Missing key for {name}"), detail)
+    } else {
+        let detail = format!("No more than {wanted} labels are expected for {name} blocks.");
+        Diagnostic::new(format!("Extraneous label for {name}"), detail)
     }
 }
 

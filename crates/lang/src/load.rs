@@ -3,18 +3,22 @@
 mod blocks;
 mod calls;
 mod check;
+mod overrides;
 mod resources;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
+
+use hcl_edit::structure::Structure;
 
 use crate::source::Source;
-use crate::{Diagnostic, Diagnostics, Module, SourceRange, Unsupported};
+use crate::{Body, Diagnostic, Diagnostics, Module, SourceRange, Unsupported};
 
 /// More files than this is no folder of configuration.
 const MAX_FILES: usize = 1000;
 
-/// Loads the `.tf` files of one folder. An error means that the configuration is wrong; what is only outside of the
+/// Loads the files of one folder. An error means that the configuration is wrong; what is only outside of the
 /// subset is in [`Module::unsupported`], and then errors are left to the engine that does know all of the language.
 pub fn load(folder: &Path) -> Result<Module, Diagnostics> {
     load_as(folder, "")
@@ -23,10 +27,29 @@ pub fn load(folder: &Path) -> Result<Module, Diagnostics> {
 /// The same for a folder whose files are called by `prefix` and their name: a module's inside of another.
 pub(crate) fn load_as(folder: &Path, prefix: &str) -> Result<Module, Diagnostics> {
     let mut loader = Loader::new(folder, prefix);
+    let (mut primary, mut overriding) = (Vec::new(), Vec::new());
     for name in file_names(folder)? {
-        loader.read_file(folder, &name)?;
+        if let Some(body) = loader.parse_file(folder, &name)? {
+            if is_override(&name) { overriding.push(body) } else { primary.push(body) }
+        }
+    }
+    if overriding.is_empty() {
+        primary.iter().for_each(|body| loader.read_body(body));
+    } else {
+        loader.read_overridden(&primary, &overriding);
     }
     loader.finish()
+}
+
+/// The endings of files of configuration; where two files differ by it only, the first of a pair counts.
+const ENDINGS: [&str; 4] = [".tofu", ".tf", ".tofu.json", ".tf.json"];
+
+fn stem(name: &str) -> Option<&str> {
+    ENDINGS.iter().find_map(|ending| name.strip_suffix(ending))
+}
+
+fn is_override(name: &str) -> bool {
+    stem(name).is_some_and(|stem| stem == "override" || stem.ends_with("_override"))
 }
 
 /// The names of all files that OpenTofu would look at, sorted.
@@ -40,11 +63,17 @@ fn file_names(folder: &Path) -> Result<Vec<String>, Diagnostics> {
         let entry = entry.map_err(unreadable)?;
         let Ok(name) = entry.file_name().into_string() else { continue };
         let backup = name.starts_with('.') || name.ends_with('~') || (name.starts_with('#') && name.ends_with('#'));
-        let configuration = [".tf", ".tf.json", ".tofu", ".tofu.json"].iter().any(|ending| name.ends_with(ending));
-        if configuration && !backup && !entry.path().is_dir() {
+        if stem(&name).is_some() && !backup && !entry.path().is_dir() {
             names.push(name);
         }
     }
+    // `x.tofu` is there so that another tool reads `x.tf` in its place.
+    let all: HashSet<String> = names.iter().cloned().collect();
+    let preferred = |name: &str| {
+        let endings = [(".tf", ".tofu"), (".tf.json", ".tofu.json")];
+        endings.iter().find_map(|(ending, better)| Some(format!("{}{better}", name.strip_suffix(ending)?)))
+    };
+    names.retain(|name| preferred(name).is_none_or(|better| !all.contains(&better)));
     if names.len() > MAX_FILES {
         let detail = format!("The folder has more than {MAX_FILES} files of configuration.");
         return Err(Diagnostic::new("Too many files", detail).into());
@@ -78,40 +107,54 @@ impl Loader {
             required_providers: BTreeMap::new(),
             required_versions: Vec::new(),
             ignored: Vec::new(),
+            problems: Vec::new(),
             unsupported: Vec::new(),
         };
         Loader { module, prefix: prefix.to_owned(), declared: HashSet::new(), found: Vec::new() }
     }
 
-    fn read_file(&mut self, folder: &Path, name: &str) -> Result<(), Diagnostics> {
+    /// Reads a file; what cannot be read is noted.
+    fn parse_file(&mut self, folder: &Path, name: &str) -> Result<Option<Body>, Diagnostics> {
         let shown = format!("{}{name}", self.prefix);
         let start = SourceRange { file: shown.clone(), line: 1, column: 1 };
-        let stem = name.strip_suffix(".tf");
-        match stem {
-            None => return self.skip_file(name, start),
-            Some(stem) if stem == "override" || stem.ends_with("_override") => return self.skip_file(name, start),
-            Some(_) => {}
-        }
         let text = std::fs::read_to_string(folder.join(name)).map_err(|error| {
             Diagnostic::new("Failed to read file", format!("The file {name} cannot be read: {error}.")).at(start)
         })?;
-        match Source::new(shown, text).parse_body() {
-            Ok(body) => self.read_body(&body),
-            Err(diagnostics) => self.report(diagnostics),
+        let source = if name.ends_with(".json") { Source::of_json(shown, text) } else { Ok(Source::new(shown, text)) };
+        match source.and_then(Source::parse_body) {
+            Ok(body) => Ok(Some(body)),
+            Err(diagnostics) => {
+                self.report(diagnostics);
+                Ok(None)
+            }
         }
-        Ok(())
     }
 
-    fn skip_file(&mut self, name: &str, range: SourceRange) -> Result<(), Diagnostics> {
-        self.unsupported(format!("file {name}"), range);
-        Ok(())
+    /// All files are read as one, so that a block may have parts of several of them.
+    fn read_overridden(&mut self, primary: &[Body], overriding: &[Body]) {
+        let count: usize = primary.iter().map(|body| body.node.len()).sum();
+        let sources: Vec<Arc<Source>> = primary.iter().chain(overriding).map(|body| body.source.clone()).collect();
+        let all = match Source::concatenated(&sources).parse_body() {
+            Ok(all) => all,
+            Err(diagnostics) => return self.report(diagnostics),
+        };
+        let mut structures: Vec<Structure> = all.node.iter().cloned().collect();
+        let overrides = structures.split_off(count.min(structures.len())).into_iter().collect();
+        let overrides = Body { node: overrides, source: all.source.clone() };
+        let (node, problems) = overrides::merged(structures.into_iter().collect(), &overrides);
+        self.report(problems);
+        self.read_body(&Body { node, source: all.source });
     }
 
     fn finish(mut self) -> Result<Module, Diagnostics> {
         self.module.resources.sort_by_key(crate::Resource::address);
+        let wrong = std::mem::take(&mut self.found);
         self.check_module();
+        self.module.problems = std::mem::replace(&mut self.found, wrong);
         if self.module.unsupported.is_empty() {
             Diagnostics::check(self.found)?;
+        } else {
+            self.module.problems.clear();
         }
         self.module.unsupported.sort_by(|left, right| left.range.cmp(&right.range));
         Ok(self.module)

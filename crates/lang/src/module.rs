@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use landform_cty::{Type, Value};
 
 use crate::defaults::Defaults;
-use crate::{Body, Expr, Reference, SourceRange};
+use crate::{Body, Diagnostic, Expr, Reference, SourceRange};
 
 /// One folder of configuration.
 #[derive(Clone, Debug)]
@@ -25,6 +25,8 @@ pub struct Module {
     /// Constraints on the version of the tool itself.
     pub required_versions: Vec<String>,
     pub ignored: Vec<Ignored>,
+    /// What is wrong with what expressions refer to. Evaluating them finds it too; who does not evaluate looks here.
+    pub problems: Vec<Diagnostic>,
     /// What is not done here exactly as OpenTofu does it. Unless this is empty the rest is not to be relied upon.
     pub unsupported: Vec<Unsupported>,
 }
@@ -82,13 +84,15 @@ pub enum Repetition {
     Once,
     Count(Expr),
     ForEach(Expr),
+    /// Once or not at all: `lifecycle { enabled = … }`.
+    Enabled(Expr),
 }
 
 impl Repetition {
     pub fn expr(&self) -> Option<&Expr> {
         match self {
             Repetition::Once => None,
-            Repetition::Count(expr) | Repetition::ForEach(expr) => Some(expr),
+            Repetition::Count(expr) | Repetition::ForEach(expr) | Repetition::Enabled(expr) => Some(expr),
         }
     }
 }
@@ -130,11 +134,18 @@ impl Resource {
 #[derive(Clone, Debug, Default)]
 pub struct Lifecycle {
     pub create_before_destroy: Option<bool>,
-    pub prevent_destroy: bool,
+    pub prevent_destroy: Option<Expr>,
+    pub enabled: Option<Expr>,
     pub ignore_changes: IgnoreChanges,
     pub replace_triggered_by: Vec<Trigger>,
     pub preconditions: Vec<Validation>,
     pub postconditions: Vec<Validation>,
+}
+
+impl Lifecycle {
+    pub fn has_conditions(&self) -> bool {
+        !self.preconditions.is_empty() || !self.postconditions.is_empty()
+    }
 }
 
 /// What a `replace_triggered_by` looks at: a resource, one of its instances, or a part of it.

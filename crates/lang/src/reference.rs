@@ -2,6 +2,7 @@ use std::fmt;
 
 use hcl_edit::Span;
 use hcl_edit::expr::{Expression, ObjectKey, TraversalOperator};
+use hcl_edit::structure::{Block, Structure};
 use hcl_edit::template::{Directive, Element, Template};
 use hcl_edit::visit::Visit;
 
@@ -148,7 +149,7 @@ pub fn references(expr: &Expr) -> Vec<Reference> {
     finder.into_references()
 }
 
-/// Everything that the expressions inside a block refer to.
+/// Everything that the expressions inside a block refer to. The iterators of `dynamic` blocks mean nothing outside.
 pub fn body_references(body: &Body) -> Vec<Reference> {
     let mut ignore = |_: Construct| {};
     let mut finder = Finder::new(&mut ignore);
@@ -168,8 +169,10 @@ pub(crate) fn template_roots(template: &Template) -> Vec<(String, Place)> {
 pub(crate) type Found = (Result<Reference, Diagnostic>, SourceRange);
 
 /// What loading wants to know about an expression: its references and its constructs.
-pub(crate) fn inspect(expr: &Expr, on_construct: &mut dyn FnMut(Construct)) -> Vec<Found> {
+/// `bound` are names that mean something only where it stands.
+pub(crate) fn inspect(expr: &Expr, bound: &[String], on_construct: &mut dyn FnMut(Construct)) -> Vec<Found> {
     let mut finder = Finder::new(on_construct);
+    finder.bound = bound.to_vec();
     finder.visit_expr(&expr.node);
     finder.found.into_iter().map(|(reference, span)| (reference, expr.source.range(span))).collect()
 }
@@ -245,7 +248,33 @@ impl<'f> Finder<'f> {
     }
 }
 
+/// The name by which the content of a `dynamic` block calls the element that it is made for.
+pub(crate) fn iterator(block: &Block) -> Option<String> {
+    let kind = block.labels.first().filter(|_| block.ident.as_str() == "dynamic")?;
+    match block.body.get_attribute("iterator").map(|given| &given.value) {
+        Some(Expression::Variable(name)) => Some(name.as_str().to_owned()),
+        _ => Some(kind.as_str().to_owned()),
+    }
+}
+
 impl Visit for Finder<'_> {
+    fn visit_block(&mut self, block: &Block) {
+        let Some(iterator) = iterator(block) else { return hcl_edit::visit::visit_block(self, block) };
+        for structure in &block.body {
+            match structure {
+                Structure::Attribute(attribute) if attribute.key.as_str() == "iterator" => {}
+                Structure::Attribute(attribute) if attribute.key.as_str() == "for_each" => {
+                    self.visit_expr(&attribute.value);
+                }
+                inside => {
+                    self.bound.push(iterator.clone());
+                    self.visit_structure(inside);
+                    self.bound.pop();
+                }
+            }
+        }
+    }
+
     fn visit_expr(&mut self, expr: &Expression) {
         match expr {
             Expression::Variable(name) => self.note(name.as_str(), [], name.span()),

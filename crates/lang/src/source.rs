@@ -8,34 +8,100 @@ use hcl_edit::structure;
 use hcl_edit::template::Template;
 use hcl_edit::visit::{Visit, visit_expr};
 
-use crate::{Diagnostic, Diagnostics, SourceRange};
+use crate::{Diagnostic, Diagnostics, SourceRange, json_syntax};
 
 /// The largest file that is parsed.
 const MAX_FILE: usize = 4 << 20;
 
-/// A file of a configuration, kept for its line numbers.
+/// A file as somebody wrote it, kept for its line numbers.
+#[derive(Debug)]
+struct File {
+    name: String,
+    text: String,
+    line_starts: Vec<usize>,
+    /// Whether it is in JSON, where only the schema tells a block from an argument.
+    json: bool,
+}
+
+impl File {
+    fn new(name: String, text: String, json: bool) -> Arc<File> {
+        let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Arc::new(File { name, text, line_starts, json })
+    }
+
+    fn range(&self, offset: usize) -> SourceRange {
+        let offset = offset.min(self.text.len());
+        let line = self.line_starts.partition_point(|start| *start <= offset);
+        let start = self.line_starts[line - 1];
+        let column = self.text.get(start..offset).map_or(1, |before| before.chars().count() + 1);
+        SourceRange { file: self.name.clone(), line, column }
+    }
+}
+
+/// Text in HCL's own syntax, and where it comes from: one file as it is, several files one behind the other, or what a file
+/// in JSON means.
 #[derive(Debug)]
 pub(crate) struct Source {
-    name: String,
-    line_starts: Vec<usize>,
     text: String,
+    /// In the order of their beginning; the first begins at 0.
+    parts: Vec<Part>,
     /// Where `<<-` stands.
     flush_heredocs: BTreeSet<usize>,
+}
+
+/// A piece of the text and its origin.
+#[derive(Clone, Debug)]
+struct Part {
+    begin: usize,
+    file: Arc<File>,
+    /// Where in the file the piece stands.
+    offset: usize,
 }
 
 impl Source {
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Source {
         let text = text.into();
-        let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        Source { name: name.into(), line_starts, text, flush_heredocs: BTreeSet::new() }
+        let file = File::new(name.into(), text.clone(), false);
+        Source { text, parts: vec![Part { begin: 0, file, offset: 0 }], flush_heredocs: BTreeSet::new() }
+    }
+
+    /// What a file in JSON means, in HCL's own syntax.
+    pub fn of_json(name: impl Into<String>, text: impl Into<String>) -> Result<Source, Diagnostics> {
+        let file = File::new(name.into(), text.into(), true);
+        check_size(&file.name, &file.text)?;
+        let place = |offset: usize| file.range(offset);
+        let (text, origins) = json_syntax::to_native(&file.text, &place)?;
+        let part = |(begin, offset): (usize, usize)| Part { begin, file: file.clone(), offset };
+        let parts = std::iter::once((0, 0)).chain(origins).map(part).collect();
+        Ok(Source { text, parts, flush_heredocs: BTreeSet::new() })
+    }
+
+    /// Several sources, one behind the other, as if they were one file.
+    pub fn concatenated(sources: &[Arc<Source>]) -> Source {
+        let mut all = Source { text: String::new(), parts: Vec::new(), flush_heredocs: BTreeSet::new() };
+        for source in sources {
+            let begin = all.text.len();
+            all.parts.extend(source.parts.iter().map(|part| Part { begin: begin + part.begin, ..part.clone() }));
+            all.text.push_str(&source.text);
+            all.text.push('\n');
+        }
+        all
+    }
+
+    fn part(&self, offset: usize) -> &Part {
+        let after = self.parts.partition_point(|part| part.begin <= offset);
+        &self.parts[after.saturating_sub(1)]
     }
 
     pub fn range(&self, span: Option<Range<usize>>) -> SourceRange {
-        let offset = span.map_or(0, |span| span.start).min(self.text.len());
-        let line = self.line_starts.partition_point(|start| *start <= offset);
-        let start = self.line_starts[line - 1];
-        let column = self.text.get(start..offset).map_or(1, |before| before.chars().count() + 1);
-        SourceRange { file: self.name.clone(), line, column }
+        let offset = span.map_or(0, |span| span.start);
+        let part = self.part(offset);
+        part.file.range(part.offset + (offset - part.begin))
+    }
+
+    /// Whether this place was written in JSON.
+    pub fn is_json(&self, span: Option<Range<usize>>) -> bool {
+        self.part(span.map_or(0, |span| span.start)).file.json
     }
 
     pub fn parse_body(mut self) -> Result<Body, Diagnostics> {
@@ -63,7 +129,7 @@ impl Source {
         parser: fn(&str) -> Result<T, hcl_edit::parser::Error>,
         visit: fn(&mut FlushHeredocs<'_>, &T),
     ) -> Result<T, Diagnostics> {
-        self.check_size()?;
+        check_size(&self.parts[0].file.name, &self.parts[0].file.text)?;
         let node = parser(&self.text).map_err(|error| self.syntax_error(&error))?;
         let mut finder = FlushHeredocs { text: &self.text, starts: BTreeSet::new() };
         visit(&mut finder, &node);
@@ -85,17 +151,9 @@ impl Source {
         span.is_some_and(|span| span.start > 0 && self.flush_heredocs.contains(&(span.start - 1)))
     }
 
-    fn check_size(&self) -> Result<(), Diagnostics> {
-        if self.text.len() > MAX_FILE {
-            let detail = format!("The file {} is larger than {} MiB.", self.name, MAX_FILE >> 20);
-            return Err(Diagnostic::new("File too large", detail).into());
-        }
-        Ok(())
-    }
-
     fn syntax_error(&self, error: &hcl_edit::parser::Error) -> Diagnostic {
         let at = error.location();
-        let range = SourceRange { file: self.name.clone(), line: at.line(), column: at.column() };
+        let range = self.range(Some(at.offset()..at.offset()));
         // Limits of this parser that HCL's does not have.
         let limited = ["nesting depth", "binary operation", "redefined object key"];
         if limited.iter().any(|limit| error.message().contains(limit)) {
@@ -106,8 +164,23 @@ impl Source {
         if has_large_exponent(line) {
             return Diagnostic::unsupported("a number with an exponent this large").at(range);
         }
+        // The parser's place may be inside of a character.
+        let rest = self.text.get(at.offset().min(self.text.len())..);
+        if rest.is_some_and(|rest| rest.trim().is_empty()) && self.text.contains('{') {
+            let detail = "There is no closing brace for this block before the end of the file. This may be caused by \
+                          incorrect brace nesting elsewhere in this file.";
+            return Diagnostic::new("Unclosed configuration block", detail).at(range);
+        }
         Diagnostic::new("Invalid syntax", error.message()).at(range)
     }
+}
+
+fn check_size(name: &str, text: &str) -> Result<(), Diagnostics> {
+    if text.len() > MAX_FILE {
+        let detail = format!("The file {name} is larger than {} MiB.", MAX_FILE >> 20);
+        return Err(Diagnostic::new("File too large", detail).into());
+    }
+    Ok(())
 }
 
 fn has_large_exponent(line: &str) -> bool {
@@ -153,6 +226,17 @@ impl Expr {
         self.source.range(self.node.span())
     }
 
+    /// The only argument of a call of this function, if the expression is nothing else.
+    pub fn argument_of(&self, function: &str) -> Option<Expr> {
+        let Expression::FuncCall(call) = &self.node else { return None };
+        let named = call.name.namespace.is_empty() && call.name.name.as_str() == function;
+        let mut arguments = call.args.iter();
+        match (arguments.next(), arguments.next()) {
+            (Some(argument), None) if named => Some(Expr { node: argument.clone(), source: self.source.clone() }),
+            _ => None,
+        }
+    }
+
     /// The text of an expression that is nothing but a quoted string.
     pub fn as_literal(&self) -> Option<&str> {
         self.node.as_str()
@@ -188,6 +272,20 @@ impl Body {
 
     pub(crate) fn expr(&self, node: &Expression) -> Expr {
         Expr { node: node.clone(), source: self.source.clone() }
+    }
+
+    /// An argument that nobody asked for, in the words of the syntax in which it is written.
+    pub(crate) fn unexpected(&self, attribute: &structure::Attribute, hint: &str) -> Diagnostic {
+        let name = attribute.key.as_str();
+        let problem = if self.source.is_json(attribute.value.span()) {
+            Diagnostic::new(
+                "Extraneous JSON object property",
+                format!("No argument or block type is named {name:?}.{hint}"),
+            )
+        } else {
+            Diagnostic::new("Unsupported argument", format!("An argument named {name:?} is not expected here.{hint}"))
+        };
+        problem.at(self.place(attribute))
     }
 
     pub(crate) fn place(&self, node: &impl Span) -> SourceRange {

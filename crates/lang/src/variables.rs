@@ -168,7 +168,7 @@ fn read_source(variable: &Variable, source: &InputSource) -> Result<Value, Diagn
 /// Evaluates an expression in which nothing can be referred to and no function called.
 fn constant(expr: &Expr) -> Result<Value, Diagnostics> {
     let mut found = Vec::new();
-    inspect(expr, &mut |construct| {
+    inspect(expr, &[], &mut |construct| {
         if let ConstructKind::Function(_) = construct.kind {
             let problem = Diagnostic::new("Function calls not allowed", "Functions may not be called here.");
             found.push(problem.at(expr.source.range(construct.span)));

@@ -1,4 +1,5 @@
-//! Nothing that somebody writes may end the process: recorded expressions are changed at random, parsed and evaluated.
+//! Nothing that somebody writes may end the process: recorded expressions and small configurations are changed at random,
+//! parsed and evaluated.
 //! A panic or a stack overflow is a failing test. `FUZZ_MINUTES` makes it run for longer than a moment.
 
 use std::time::{Duration, Instant};
@@ -121,21 +122,51 @@ fn mutate(dice: &mut Dice, corpus: &[String]) -> String {
 
 #[test]
 fn no_expression_ends_the_process() {
-    let corpus = corpus();
     let scope = Anything(tempfile::tempdir().unwrap());
+    survives(ROUNDS, &corpus(), |text| {
+        if let Ok(expr) = Expr::parse("fuzz", text) {
+            let _ = evaluate(&expr, &scope, &mut Budget::new(200_000, 1 << 20, 100));
+        }
+    });
+}
+
+/// Files in JSON and override files go through readers of their own.
+#[test]
+fn no_file_ends_the_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    let corpus: Vec<String> = FILES.iter().map(ToString::to_string).collect();
+    survives(ROUNDS / 10, &corpus, |text| {
+        let json = text.trim_start().starts_with(['{', '[']);
+        let name = if json { "main.tf.json" } else { "main_override.tf" };
+        std::fs::write(place("main.tf"), FILES[0]).unwrap();
+        std::fs::write(place(name), text).unwrap();
+        let _ = load(folder.path());
+        std::fs::remove_file(place(name)).unwrap();
+    });
+}
+
+/// Configurations to begin with, in both syntaxes.
+const FILES: [&str; 3] = [
+    "variable \"v\" {\n  default = [1]\n}\nlocals {\n  a = var.v\n}\nresource \"t\" \"a\" {\n  x = local.a\n  dynamic \"b\" \
+     {\n    for_each = var.v\n    content {\n      y = b.value\n    }\n  }\n  lifecycle {\n    ignore_changes = [x]\n  }\n}\n",
+    r#"{"variable": {"w": {"type": "list(string)", "default": ["${x}"]}}, "locals": [{"b": "%{ if true }\"${var.w[0]}\"%{ endif }"}],
+        "resource": {"t": {"b": [{"count": 2, "depends_on": ["t.a"], "n": {"k-${count.index}": null},
+        "dynamic": {"c": {"for_each": [1], "iterator": "it", "content": {"z": "${it.value}"}}}}, {}]}}, "//": -1.5e3}"#,
+    r#"{"module": {"m": {"source": "./m", "providers": {"p.x": "p.y"}}}, "output": {"o": {"value": "${jsonencode({a = "}"})}"}}}"#,
+];
+
+/// Goes on for the rounds, or for the minutes that `FUZZ_MINUTES` says.
+fn survives(rounds: u64, corpus: &[String], try_it: impl Fn(&str) + std::panic::RefUnwindSafe) {
     let minutes: Option<u64> = std::env::var("FUZZ_MINUTES").ok().and_then(|minutes| minutes.parse().ok());
     let end = minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
     let seed = minutes.map_or(1, |_| u64::from(std::process::id()) | 1);
     let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let mut round = 0;
-    while end.map_or(round < ROUNDS, |end| Instant::now() < end) {
+    while end.map_or(round < rounds, |end| Instant::now() < end) {
         round += 1;
-        let text = mutate(&mut dice, &corpus);
-        let result = std::panic::catch_unwind(|| {
-            if let Ok(expr) = Expr::parse("fuzz", &text) {
-                let _ = evaluate(&expr, &scope, &mut Budget::new(200_000, 1 << 20, 100));
-            }
-        });
+        let text = mutate(&mut dice, corpus);
+        let result = std::panic::catch_unwind(|| try_it(&text));
         assert!(result.is_ok(), "this ends the process: {text:?}");
     }
 }

@@ -60,7 +60,7 @@ fn matches(pattern: &str, source: &Source) -> bool {
 }
 
 /// This machine's name in mirrors.
-fn platform() -> String {
+pub fn platform() -> String {
     let os = match std::env::consts::OS {
         "macos" => "darwin",
         other => other,

@@ -16,7 +16,7 @@ mod source;
 mod version;
 
 pub use cli_config::{CliConfig, ConfigError};
-pub use find::{FindError, Found, Mirror, Places};
+pub use find::{FindError, Found, Mirror, Places, platform};
 pub use lock::{LockError, LockFile, Locked};
 pub use package::{Hashes, Package};
 pub use source::{Source, SourceError};

@@ -33,6 +33,7 @@ impl TemplateReader for LanguageReader {
         }
         let folder = unpacked(files)?;
         let module = landform_lang::load(folder.path()).map_err(|found| invalid(&found))?;
+        Diagnostics::check(module.problems.clone()).map_err(|found| invalid(&found))?;
         let unsupported = module.unsupported.iter().take(MOST_UNSUPPORTED);
         Ok(Declared {
             // Whatever could not be read may declare variables, too.
@@ -76,7 +77,7 @@ fn unpacked(files: &Files) -> Result<tempfile::TempDir, Problem> {
 
 /// A file that was skipped, or could not be parsed within the limits of this parser.
 pub(crate) fn hides_variables(construct: &str) -> bool {
-    construct.starts_with("file ")
+    construct.ends_with("in JSON")
         || ["nesting depth", "binary operation", "object key"].iter().any(|limit| construct.contains(limit))
 }
 

@@ -14,7 +14,7 @@ use super::object::{Planned, Reason, bare};
 use crate::{Action, Address, Mode};
 
 /// Raised when the bytes of a plan change their meaning: an older plan is then refused as stale.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// All that a plan was made from, and all that it would do.
 #[derive(Clone)]

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
 use super::change::{mark_existing, schema_marks};
-use super::eval::{Checked, Checks, Status};
+use super::eval::{Checked, Checks, Status, status};
 use super::object::Object;
 use crate::Address;
 use crate::state::{Instance, Resource, StateOutput};
@@ -155,15 +155,15 @@ pub fn check_results(checks: &Checks) -> Option<Box<RawValue>> {
         return None;
     }
     let text = |value: &dyn ToString| Json::from(value.to_string()).to_string();
-    let status = |status: Status| serde_json::to_string(&status).unwrap_or_default();
+    let word = |status: Status| serde_json::to_string(&status).unwrap_or_default();
     let mut out = Vec::new();
     for ((kind, config), objects) in &checks.0 {
-        let object = |(address, checked): (&String, &Checked)| {
-            let failures = match checked.failures.as_slice() {
+        let object = |(address, checked): (&String, &Option<Checked>)| {
+            let failures = match checked.as_ref().map_or(&[][..], |checked| &checked.failures) {
                 [] => String::new(),
                 failures => format!(",\"failure_messages\":{}", Json::from(failures.to_vec())),
             };
-            format!("{{\"object_addr\":{},\"status\":{}{failures}}}", text(address), status(checked.status))
+            format!("{{\"object_addr\":{},\"status\":{}{failures}}}", text(address), word(status(checked)))
         };
         let objects_text: Vec<String> = objects.iter().flatten().map(object).collect();
         let objects_text =
@@ -172,7 +172,7 @@ pub fn check_results(checks: &Checks) -> Option<Box<RawValue>> {
         out.push(format!(
             "{{\"object_kind\":{kind},\"config_addr\":{},\"status\":{},\"objects\":{objects_text}}}",
             text(config),
-            status(Checks::status(objects)),
+            word(Checks::status(objects)),
         ));
     }
     raw(format!("[{}]", out.join(","))).ok()

@@ -10,9 +10,11 @@ mod builtin;
 mod change;
 mod clock;
 mod config;
+mod console;
 mod content;
 mod encode;
 mod eval;
+mod import;
 mod object;
 mod outputs;
 mod plan;
@@ -33,10 +35,11 @@ use sha2::{Digest, Sha256};
 
 pub use clock::now;
 pub use config::{collect_variables, ephemeral_variables};
+pub use console::Console;
 pub use landform_lang::VariableFlag;
 pub use ports::{Located, Providers, Requirement};
 use text::plan_text;
-pub use text::{state_text, value_text};
+pub use text::value_text;
 
 use config::Config;
 use content::{Content, Origin};
@@ -75,14 +78,45 @@ impl Native {
 
     /// A state in the JSON of `tofu show -json`. Providers are started for their schemas.
     pub async fn show_state(&self, workspace: &Workspace) -> Result<serde_json::Value, EngineError> {
-        let Some(bytes) = &workspace.state else { return Ok(serde_json::json!({ "format_version": "1.0" })) };
+        match self.stored(workspace).await? {
+            Some((state, schemas)) => Ok(show::state(&state, &schemas)),
+            None => Ok(serde_json::json!({ "format_version": "1.0" })),
+        }
+    }
+
+    /// A state as people read it.
+    pub async fn state_text(&self, workspace: &Workspace) -> Result<String, EngineError> {
+        let stored = self.stored(workspace).await?;
+        Ok(stored.map(|(state, schemas)| show::state_text(&state, &schemas, None)).unwrap_or_default())
+    }
+
+    /// One object of the state, likewise; `None` if it is not there.
+    pub async fn object_text(&self, workspace: &Workspace, address: &str) -> Result<Option<String>, EngineError> {
+        let address = parse_address(address)?;
+        let Some((state, schemas)) = self.stored(workspace).await? else { return Ok(None) };
+        Ok(state.current(&address).map(|_| show::state_text(&state, &schemas, Some(&address))))
+    }
+
+    /// The state with the schemas of all that is in it.
+    async fn stored(&self, workspace: &Workspace) -> Result<Option<(State, show::Schemas)>, EngineError> {
+        let Some(bytes) = &workspace.state else { return Ok(None) };
         let state = State::read(bytes).map_err(unreadable)?;
         let config = Config::load(workspace).map_err(config::failure)?;
         let session = Session::new(&*self.providers, workspace);
         for resource in state.resources() {
             session.started(&resource.provider, &config).await.map_err(EngineError::Diagnostics)?;
         }
-        Ok(show::state(&state, &session.schemas()))
+        let schemas = session.schemas();
+        Ok(Some((state, schemas)))
+    }
+
+    /// The providers that a folder needs, by source address, with what it wants of their versions; and its modules.
+    pub fn requirements(&self, workspace: &Workspace) -> Result<Requirements, EngineError> {
+        let tree = config::unsupported(workspace)?.map_err(EngineError::Unsupported)?;
+        let config = Config::without_inputs(tree, workspace).map_err(config::failure)?;
+        let mut providers = config.requirements();
+        providers.remove(builtin::SOURCE);
+        Ok(Requirements { providers, modules: config.module_places() })
     }
 
     /// Whether a configuration is sound, whatever its inputs are. Providers are started, but not configured.
@@ -99,6 +133,13 @@ impl Native {
         let content = Content::read(plan, &self.version()).map_err(EngineError::Stale)?;
         Ok(plan_text(&content))
     }
+}
+
+/// What has to be there before a folder can be planned.
+pub struct Requirements {
+    pub providers: BTreeMap<String, String>,
+    /// The name of each module (`a.b` for `module.a.module.b`), its source as it is written, and where it is.
+    pub modules: Vec<(String, String, String)>,
 }
 
 #[async_trait]

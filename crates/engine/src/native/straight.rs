@@ -64,7 +64,8 @@ impl Native {
         let start = base.clone().unwrap_or_else(|| State::new(uuid::Uuid::new_v4().to_string()));
         let session = Session::new(&*self.providers, workspace);
         let (start, moved, warnings) = moved_state(&config, &start);
-        let mut planner = Planner::new(&config, &session, &start, (progress, stop), self.parallelism);
+        let timestamp = clock::now();
+        let mut planner = Planner::new(&config, &session, &start, (progress, stop), self.parallelism, &timestamp);
         planner.moved = moved;
         planner.refresh = self.refresh;
         planner.mode = request.mode;
@@ -75,7 +76,7 @@ impl Native {
             engine: crate::Engine::version(self),
             made_from: origin(workspace, &config, base.as_ref(), session.digests())?,
             mode: request.mode,
-            timestamp: clock::now(),
+            timestamp,
             refreshed: world.refreshed.write(),
             changes: world.changes,
             drift: world.drift,

@@ -105,6 +105,7 @@ fn change_text(planned: &Planned, headline: &str, out: &mut String) {
         Some(Reason::ReadBecauseConfigUnknown) => "configuration or dependencies are not known yet".to_owned(),
         Some(Reason::ReadBecauseDependencyPending) => "depends on a resource with changes pending".to_owned(),
         Some(Reason::DeleteBecauseNoModule) => format!("{} is not in configuration", address.module),
+        Some(Reason::DeleteBecauseEnabledFalse) => "enabled is false".to_owned(),
         Some(Reason::DeleteBecauseEachKey) => "its key is not in the for_each map".to_owned(),
         Some(Reason::DeleteBecauseNoResourceConfig) => format!("{} is not in configuration", address.resource()),
         Some(Reason::DeleteBecauseCountIndex) => "its index is out of range for count".to_owned(),
@@ -319,37 +320,6 @@ pub fn value_text(value: &serde_json::Value, indent: usize) -> String {
         other => {
             let _ = write!(out, "{other}");
         }
-    }
-    out
-}
-
-/// The JSON of a state as people read it.
-pub fn state_text(state: &serde_json::Value) -> String {
-    let mut out = String::new();
-    let values = &state["values"];
-    for resource in values["root_module"]["resources"].as_array().into_iter().flatten() {
-        let (kind, name) = (&resource["type"], &resource["name"]);
-        let tainted = if resource["tainted"] == true { " (tainted)" } else { "" };
-        let _ = writeln!(out, "# {}:{tainted}", resource["address"].as_str().unwrap_or_default());
-        let _ = writeln!(out, "resource {kind} {name} {{");
-        let fields = resource["values"].as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-        let fields: Vec<_> = fields.collect();
-        let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-        for (name, value) in fields {
-            let secret = resource["sensitive_values"][name] == true;
-            let shown = if secret { "(sensitive value)".to_owned() } else { value_text(value, 4) };
-            let _ = writeln!(out, "    {name:width$} = {shown}");
-        }
-        out.push_str("}\n\n");
-    }
-    let outputs: Vec<_> = values["outputs"].as_object().into_iter().flatten().collect();
-    if !outputs.is_empty() {
-        out.push_str("\nOutputs:\n\n");
-    }
-    for (name, output) in outputs {
-        let secret = output["sensitive"] == true;
-        let shown = if secret { "(sensitive value)".to_owned() } else { value_text(&output["value"], 0) };
-        let _ = writeln!(out, "{name} = {shown}");
     }
     out
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use landform_engine::native::{self, Native};
 use landform_engine::state::State;
 use landform_engine::{
-    ApplyRequest, Engine, EngineError, Mode, Output, Plan, PlanRequest, Silent, Stop, Variable, Workspace,
+    ApplyRequest, Diagnostic, Engine, EngineError, Mode, Output, Plan, PlanRequest, Silent, Stop, Variable, Workspace,
 };
 
 use landform_plugin::{Limits, Pool, Schemas};
@@ -18,7 +18,7 @@ use super::Failure;
 use super::journal::{FolderJournal, leftover};
 use super::messages::{self, Watch, diagnostic_text};
 use super::options::{
-    ApplyOptions, Command, Common, Options, OutputOptions, PlanOptions, ShowOptions, ValidateOptions,
+    ApplyOptions, Command, Common, ImportOptions, Options, OutputOptions, PlanOptions, ShowOptions, ValidateOptions,
 };
 use super::saved::Saved;
 use super::state_file::StateFile;
@@ -29,6 +29,9 @@ pub async fn run(options: Options) -> Result<ExitCode, Failure> {
     }
     let folder = std::env::current_dir()?;
     match options.command {
+        Command::Init(options) => super::init::init(&folder, &options).await,
+        Command::Console(options) => super::console::console(&folder, &options).await,
+        Command::Import(options) => import(&folder, &options).await,
         Command::Plan(options) => plan(&folder, options).await,
         Command::Apply(options) => apply(&folder, options).await,
         Command::Destroy(mut options) => {
@@ -38,11 +41,11 @@ pub async fn run(options: Options) -> Result<ExitCode, Failure> {
         Command::Show(options) => show(&folder, options).await,
         Command::Output(options) => output(&options),
         Command::Validate(options) => validate(&folder, &options).await,
-        Command::State(options) => super::state::run(&options.command),
+        Command::State(options) => super::state::run(&folder, &options.command).await,
     }
 }
 
-fn engine(folder: &Path, common: &Common) -> Native {
+pub fn engine(folder: &Path, common: &Common) -> Native {
     // A command ends with its providers, so there is nothing to keep spares for.
     let pool = Pool::new(Limits { spares: 0, ..Limits::default() }, Schemas::in_memory(), None);
     let providers = LocalProviders::of_user(folder, pool).with(crate::inside::built_in());
@@ -52,12 +55,12 @@ fn engine(folder: &Path, common: &Common) -> Native {
 }
 
 /// The folder as an engine sees it. Providers get the whole environment, as they do from OpenTofu.
-struct Opened {
-    workspace: Workspace,
+pub struct Opened {
+    pub workspace: Workspace,
     _scratch: tempfile::TempDir,
 }
 
-fn open(folder: &Path, variables: BTreeMap<String, Variable>, state: Option<Vec<u8>>) -> anyhow::Result<Opened> {
+pub fn open(folder: &Path, variables: BTreeMap<String, Variable>, state: Option<Vec<u8>>) -> anyhow::Result<Opened> {
     let scratch = tempfile::tempdir().context("cannot make a scratch folder")?;
     let environment = std::env::vars().collect();
     let (folder, scratch_path) = (folder.to_owned(), scratch.path().to_owned());
@@ -176,6 +179,16 @@ fn saved_plan(folder: &Path, path: &Path, options: &ApplyOptions) -> Result<Made
     let saved = Saved::read(path)?;
     let mut variables = saved.variables();
     let given = native::collect_variables(folder, &flags)?;
+    let lasting = given.iter().filter(|(name, _)| !ephemeral.contains(*name));
+    for (name, variable) in lasting {
+        if variables.get(name).is_some_and(|saved| saved.value != variable.value) {
+            let detail = format!(
+                "Value saved in the plan file for variable {name:?} is different from the one given to the current command."
+            );
+            let mismatch = Diagnostic::error("Mismatch between input and plan variable value", detail);
+            return Err(EngineError::Diagnostics(vec![mismatch]).into());
+        }
+    }
     variables.extend(given.into_iter().filter(|(name, _)| ephemeral.contains(name)));
     let mut file = StateFile::lock(&options.common.state, "OperationTypeApply")?;
     recover(&mut file)?;
@@ -244,12 +257,24 @@ async fn show(folder: &Path, options: ShowOptions) -> Result<ExitCode, Failure> 
     }
     let state = read_state(Path::new("terraform.tfstate"))?;
     let opened = open(folder, BTreeMap::new(), state)?;
-    let json = engine.show_state(&opened.workspace).await?;
     if options.json {
-        println!("{json}");
+        println!("{}", engine.show_state(&opened.workspace).await?);
     } else {
-        print!("{}", native::state_text(&json));
+        print!("{}", engine.state_text(&opened.workspace).await?);
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn import(folder: &Path, options: &ImportOptions) -> Result<ExitCode, Failure> {
+    let mut file = StateFile::lock(&options.common.state, "OperationTypeImport")?;
+    recover(&mut file)?;
+    let variables = native::collect_variables(folder, &options.common.variable_flags()?)?;
+    let opened = open(folder, variables, file.read()?)?;
+    let (address, id) = (&options.address, &options.id);
+    println!("{address}: Importing from ID {id:?}...");
+    let state = engine(folder, &options.common).import(&opened.workspace, address, id).await?;
+    file.write(&state)?;
+    println!("\nImport successful!\n\n{address} is now in the state.");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -10,19 +10,12 @@ use landform_engine::{
 use serde_json::{Value, json};
 
 use super::Failure;
+use super::snippet::snippet;
 
 pub fn failure(failure: &Failure) {
     match failure {
         Failure::Engine(EngineError::Diagnostics(diagnostics)) => {
             diagnostics.iter().for_each(|diagnostic| eprint!("{}", diagnostic_text(diagnostic)));
-        }
-        Failure::Engine(EngineError::Unsupported(found)) => {
-            let mut text = String::from("\nError: Outside of what the native engine does exactly as OpenTofu\n\n");
-            for unsupported in found {
-                let place = unsupported.range.as_ref().map(|range| format!(" ({}:{})", range.file, range.line));
-                let _ = writeln!(text, "  - {}{}", unsupported.construct, place.unwrap_or_default());
-            }
-            eprintln!("{text}\nNothing was changed. OpenTofu itself can run this folder.");
         }
         Failure::Engine(error) => eprintln!("\nError: {error}\n"),
         Failure::Other(error) => eprintln!("\nError: {error:#}\n"),
@@ -35,11 +28,13 @@ pub fn diagnostic_text(diagnostic: &Diagnostic) -> String {
         Severity::Warning => "Warning",
     };
     let mut text = format!("\n{kind}: {}\n", diagnostic.summary);
-    if let Some(range) = &diagnostic.range {
-        let _ = writeln!(text, "\n  on {} line {}", range.file, range.line);
-    }
     if let Some(address) = &diagnostic.address {
-        let _ = writeln!(text, "\n  with {address}");
+        let _ = write!(text, "\n  with {address},");
+    }
+    if let Some(range) = &diagnostic.range {
+        text.push_str(&snippet(range));
+    } else if diagnostic.address.is_some() {
+        text.push('\n');
     }
     if !diagnostic.detail.is_empty() {
         let _ = writeln!(text, "\n{}", diagnostic.detail);

@@ -1,42 +1,70 @@
 //! `landform tf`: the commands of OpenTofu in an ordinary folder, carried out by the native engine.
 //!
-//! Exit codes are those of OpenTofu: 0, or 1 for a failure, or 2 where `-detailed-exitcode` finds something to change;
-//! and 3, so that a script can go on with `tofu`, where the folder is outside of what this engine does.
+//! What is outside of what this engine does, a folder or a command, is handed to the real `tofu` if there is one, and said
+//! to be: `LANDFORM_ENGINE=native` refuses it instead. Exit codes are those of OpenTofu: 0, or 1 for a failure, or 2 where
+//! `-detailed-exitcode` finds something to change; and 3 where something was refused, so that a script can go on by itself.
 
 mod commands;
+mod console;
+mod handover;
+mod init;
 mod journal;
 mod messages;
 mod options;
 mod saved;
+mod snippet;
 mod state;
 mod state_file;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use landform_engine::EngineError;
+use landform_engine::{EngineError, Unsupported};
 
+use handover::{Wanted, hand_over};
 use options::Options;
 
 /// Runs `landform tf ARGS…`; `args` begin after `tf`.
 pub async fn run(args: Vec<OsString>) -> ExitCode {
-    let options = match Options::read(args) {
+    let wanted = match Wanted::of_environment() {
+        Ok(wanted) => wanted,
+        Err(why) => {
+            eprintln!("\nError: {why}\n");
+            return ExitCode::FAILURE;
+        }
+    };
+    if wanted == Wanted::Cli {
+        return hand_over(wanted, &[reason("LANDFORM_ENGINE=cli")], &args);
+    }
+    let options = match Options::read(args.clone()) {
         Ok(options) => options,
         Err(error) => {
+            if let Some(foreign) = options::foreign(&error) {
+                return hand_over(wanted, &[reason(&foreign)], &args);
+            }
             let _ = error.print();
             return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
         }
     };
+    // Only before the folder is changed to: what is handed over does that itself.
+    let begun = std::env::current_dir();
     match commands::run(options).await {
         Ok(code) => code,
+        Err(Failure::Engine(EngineError::Unsupported(reasons))) => {
+            if let Ok(begun) = begun {
+                let _ = std::env::set_current_dir(begun);
+            }
+            hand_over(wanted, &reasons, &args)
+        }
         Err(failure) => {
             messages::failure(&failure);
-            match failure {
-                Failure::Engine(EngineError::Unsupported(_)) => ExitCode::from(3),
-                _ => ExitCode::FAILURE,
-            }
+            ExitCode::FAILURE
         }
     }
+}
+
+fn reason(construct: &str) -> Unsupported {
+    Unsupported { construct: construct.to_owned(), range: None }
 }
 
 /// Why a command did not do what it was asked for.

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::error::{ContextKind, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 use landform_engine::native::VariableFlag;
 
@@ -19,6 +20,8 @@ pub struct Options {
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    /// Find the providers that the folder needs, and write the lock file.
+    Init(InitOptions),
     /// Show what an apply would change.
     Plan(PlanOptions),
     /// Change the world as the configuration, or a saved plan, wants it.
@@ -29,10 +32,44 @@ pub enum Command {
     Show(ShowOptions),
     /// Show output values.
     Output(OutputOptions),
+    /// Try out expressions, one a line.
+    Console(ConsoleOptions),
+    /// Take over an object that exists already.
+    Import(ImportOptions),
     /// Say whether the configuration is sound, whatever the inputs are.
     Validate(ValidateOptions),
     /// Look at the state, or change what it calls things.
     State(StateOptions),
+}
+
+#[derive(Args, Debug)]
+pub struct InitOptions {
+    /// Choose the newest versions that are allowed, whatever the lock file says.
+    #[arg(long)]
+    pub upgrade: bool,
+    /// Accepted; nothing is asked.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub input: bool,
+    #[arg(long)]
+    pub no_color: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct ConsoleOptions {
+    #[arg(long = "variable", value_name = "NAME=VALUE", hide = true)]
+    pub variables: Vec<String>,
+    #[arg(long, value_name = "FILE", default_value = "terraform.tfstate")]
+    pub state: PathBuf,
+    #[arg(long)]
+    pub no_color: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct ImportOptions {
+    #[command(flatten)]
+    pub common: Common,
+    pub address: String,
+    pub id: String,
 }
 
 #[derive(Args, Debug)]
@@ -56,6 +93,14 @@ pub enum StateCommand {
         #[arg(long, value_name = "FILE", default_value = "terraform.tfstate")]
         state: PathBuf,
         addresses: Vec<String>,
+    },
+    /// Show one object.
+    Show {
+        #[arg(long, value_name = "FILE", default_value = "terraform.tfstate")]
+        state: PathBuf,
+        #[arg(long)]
+        no_color: bool,
+        address: String,
     },
     /// Write the whole state to the standard output.
     Pull {
@@ -199,6 +244,19 @@ impl Options {
     }
 }
 
+/// A command or a flag that is none of ours, but may be one of OpenTofu's.
+pub fn foreign(error: &clap::Error) -> Option<String> {
+    let named = |kind: ContextKind| error.get(kind).map(ToString::to_string);
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => Some(format!("command {}", named(ContextKind::InvalidSubcommand)?)),
+        ErrorKind::UnknownArgument => {
+            let flag = named(ContextKind::InvalidArg)?;
+            flag.starts_with("--").then(|| format!("flag {}", &flag[1..]))
+        }
+        _ => None,
+    }
+}
+
 /// OpenTofu's flags have one dash, clap wants two. `-var` and `-var-file` become one flag, so that their order stays.
 fn with_double_dashes(args: Vec<OsString>) -> Vec<OsString> {
     let mut args = args.into_iter();
@@ -261,6 +319,12 @@ mod tests {
     #[test]
     fn what_is_not_known_is_refused() {
         assert!(Options::read(vec!["plan".into(), "-frobnicate".into()]).is_err());
-        assert!(Options::read(vec!["import".into()]).is_err());
+        let foreign = |args: &[&str]| {
+            let error = Options::read(args.iter().map(OsString::from).collect()).unwrap_err();
+            super::foreign(&error)
+        };
+        assert_eq!(foreign(&["plan", "-target=a.b"]).as_deref(), Some("flag -target"));
+        assert_eq!(foreign(&["workspace", "list"]).as_deref(), Some("command workspace"));
+        assert_eq!(foreign(&["import"]), None);
     }
 }

@@ -6,9 +6,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::Context;
-use landform_engine::{Plan, Variable};
+use landform_engine::{EngineError, Plan, Unsupported, Variable};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+
+use super::Failure;
 
 /// A saved plan with the variables that it was made with: an apply of it takes no others, but for those that are
 /// ephemeral. These are not kept, and are asked for again.
@@ -19,6 +21,9 @@ pub struct Saved {
     pub variables: BTreeMap<String, serde_json::Value>,
     pub destroying: bool,
 }
+
+/// How OpenTofu's plans begin: they are archives.
+const OPENTOFU: &[u8] = b"PK";
 
 impl Saved {
     pub fn new(
@@ -39,9 +44,14 @@ impl Saved {
         open().and_then(|mut file| file.write_all(&bytes)).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    pub fn read(path: &Path) -> anyhow::Result<Saved> {
+    pub fn read(path: &Path) -> Result<Saved, Failure> {
         let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-        serde_json::from_slice(&bytes).with_context(|| format!("{} is not a plan of landform tf", path.display()))
+        if bytes.starts_with(OPENTOFU) {
+            let construct = format!("plan of OpenTofu in {}", path.display());
+            return Err(EngineError::Unsupported(vec![Unsupported { construct, range: None }]).into());
+        }
+        let saved = serde_json::from_slice(&bytes);
+        Ok(saved.with_context(|| format!("{} is not a plan of landform tf", path.display()))?)
     }
 
     pub fn variables(&self) -> BTreeMap<String, Variable> {

@@ -1,5 +1,7 @@
-//! `landform tf state`: looking at the state, and changing what it calls things. No provider is asked.
+//! `landform tf state`: looking at the state, and changing what it calls things. Providers are asked for nothing but their
+//! schemas.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -7,14 +9,15 @@ use anyhow::{Context, anyhow, bail};
 use landform_engine::state::State;
 
 use super::Failure;
-use super::commands::read_state;
-use super::options::StateCommand;
+use super::commands::{engine, open, read_state};
+use super::options::{Common, StateCommand};
 use super::state_file::StateFile;
 
-pub fn run(command: &StateCommand) -> Result<ExitCode, Failure> {
+pub async fn run(folder: &Path, command: &StateCommand) -> Result<ExitCode, Failure> {
     match command {
         StateCommand::List { state, addresses } => list(state, addresses)?,
         StateCommand::Pull { state } => print!("{}", String::from_utf8_lossy(&read_state(state)?.unwrap_or_default())),
+        StateCommand::Show { state, address, .. } => show(folder, state, address).await?,
         StateCommand::Rm { state, addresses } => remove(state, addresses)?,
         StateCommand::Mv { state, from, to } => rename(state, from, to)?,
     }
@@ -36,6 +39,17 @@ fn list(path: &Path, wanted: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
+async fn show(folder: &Path, state: &Path, address: &str) -> Result<(), Failure> {
+    let opened = open(folder, BTreeMap::new(), read_state(state)?)?;
+    let Some(text) = engine(folder, &Common::default()).object_text(&opened.workspace, address).await? else {
+        let detail = "No instance found for the given address!\n\nThis command requires that the address references one \
+                      specific instance. To view the available instances, use \"state list\".";
+        return Err(anyhow!(detail).into());
+    };
+    print!("{text}");
+    Ok(())
+}
+
 /// Changes the state under its lock. The serial rises as for any other change.
 fn edit(path: &Path, change: impl FnOnce(&mut State) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let mut file = StateFile::lock(path, "OperationTypeInvalid")?;
@@ -51,7 +65,10 @@ fn remove(path: &Path, wanted: &[String]) -> anyhow::Result<()> {
     edit(path, |state| {
         removed = state.remove_within(wanted);
         if removed.is_empty() {
-            bail!("Invalid target address: no matching objects found. Use \"state list\" to see what there is.");
+            bail!(
+                "Invalid target address\n\nNo matching objects found. To view the available instances, use \"state list\". \
+                 Please modify the address to reference a specific instance."
+            );
         }
         Ok(())
     })?;

@@ -86,8 +86,8 @@ fn all_mistakes_are_reported() {
             "main.tf:13,1: Unsupported construct: attribute objects as blocks",
             "main.tf:1,1: Missing required argument: The argument \"name\" is required, but no definition was found.",
             "main.tf:2,8: Incorrect attribute value type: Inappropriate value for attribute \"tags\": map of string required, but have number.",
-            "main.tf:8,1: Too many list blocks: No more than 2 \"list\" blocks are allowed.",
             "main.tf:3,7: Missing required argument: The argument \"n\" is required, but no definition was found.",
+            "main.tf:8,1: Too many list blocks: No more than 2 \"list\" blocks are allowed.",
         ]
     );
     assert_eq!(found.0[3].cause, Cause::Unsupported);

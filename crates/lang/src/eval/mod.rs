@@ -16,7 +16,17 @@ use crate::{Budget, Diagnostic, Diagnostics, Expr, Reference, Scope, SourceRange
 
 /// The value of an expression. It may be unknown, and it carries the marks of everything it was made from.
 pub fn evaluate(expr: &Expr, scope: &dyn Scope, budget: &mut Budget) -> Result<Value, Diagnostics> {
-    Evaluator { scope, budget, source: &expr.source, bound: Vec::new() }.eval(&expr.node)
+    evaluate_bound(expr, &[], scope, budget)
+}
+
+/// The same with names that mean something only here.
+pub(crate) fn evaluate_bound(
+    expr: &Expr,
+    bound: &[(String, Value)],
+    scope: &dyn Scope,
+    budget: &mut Budget,
+) -> Result<Value, Diagnostics> {
+    Evaluator { scope, budget, source: &expr.source, bound: bound.to_vec() }.eval(&expr.node)
 }
 
 /// The text that a template makes, with the names that are bound in it.
@@ -37,7 +47,7 @@ struct Evaluator<'a> {
     scope: &'a dyn Scope,
     budget: &'a mut Budget,
     source: &'a Source,
-    /// What `for` has bound, innermost last.
+    /// What `for` and `dynamic` blocks have bound, innermost last.
     bound: Vec<(String, Value)>,
 }
 

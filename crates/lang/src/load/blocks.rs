@@ -56,8 +56,7 @@ impl Loader {
     }
 
     pub(super) fn unexpected_attribute(&mut self, body: &Body, attribute: &Attribute) {
-        let detail = format!("An argument named {:?} is not expected here.", attribute.key.as_str());
-        self.found.push(Diagnostic::new("Unsupported argument", detail).at(body.place(attribute)));
+        self.found.push(body.unexpected(attribute, ""));
     }
 
     pub(super) fn unexpected_block(&mut self, body: &Body, block: &Block) {
@@ -272,16 +271,6 @@ impl Loader {
         }
     }
 
-    /// `dynamic` may stand at any depth.
-    pub(super) fn check_nested_blocks(&mut self, body: &Body) {
-        for block in body.node.blocks() {
-            for inner in block.body.get_blocks("dynamic") {
-                self.unsupported("dynamic block", body.place(&inner.ident));
-            }
-            self.check_nested_blocks(&Body { node: block.body.clone(), source: body.source.clone() });
-        }
-    }
-
     fn read_provider(&mut self, name: &str, mut body: Body, range: SourceRange) {
         let alias = body.node.remove_attribute("alias");
         let alias =
@@ -291,11 +280,6 @@ impl Loader {
                 self.unsupported(format!("provider {construct}"), body.place(&attribute));
             }
         }
-        for block in body.node.get_blocks("dynamic") {
-            let range = body.place(&block.ident);
-            self.module.unsupported.push(crate::Unsupported { construct: "dynamic block".into(), range });
-        }
-        self.check_nested_blocks(&body);
         if self.module.providers.iter().any(|other| other.name == name && other.alias == alias) {
             self.duplicate("provider configuration", name, range.clone());
         }

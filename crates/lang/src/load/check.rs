@@ -1,7 +1,7 @@
-use hcl_edit::structure::Structure;
+use hcl_edit::structure::{Block, Structure};
 
 use super::Loader;
-use crate::reference::{Construct, ConstructKind, inspect};
+use crate::reference::{Construct, ConstructKind, inspect, iterator};
 use crate::{Body, Diagnostic, Expr, Reference, Repetition, Validation, functions};
 
 impl Loader {
@@ -20,16 +20,18 @@ impl Loader {
         for resource in &module.resources {
             expressions.extend(resource.repetition.expr().map(|expr| (expr.clone(), Place::default())));
             let place = Place::inside(&resource.repetition);
-            collect(&resource.body, place, &mut expressions);
-            conditions(&resource.lifecycle.preconditions, place, &mut expressions);
-            conditions(&resource.lifecycle.postconditions, Place { this: true, ..place }, &mut expressions);
-            expressions
-                .extend(resource.lifecycle.replace_triggered_by.iter().map(|trigger| (trigger.expr.clone(), place)));
+            collect(&resource.body, place.clone(), &mut expressions);
+            let lifecycle = &resource.lifecycle;
+            conditions(&lifecycle.preconditions, place.clone(), &mut expressions);
+            conditions(&lifecycle.postconditions, Place { this: true, ..place.clone() }, &mut expressions);
+            expressions.extend(lifecycle.prevent_destroy.iter().map(|expr| (expr.clone(), Place::default())));
+            let triggers = lifecycle.replace_triggered_by.iter();
+            expressions.extend(triggers.map(|trigger| (trigger.expr.clone(), place.clone())));
         }
         for call in module.calls.values() {
             expressions.extend(call.repetition.expr().map(|expr| (expr.clone(), Place::default())));
             let place = Place::inside(&call.repetition);
-            expressions.extend(call.inputs.values().map(|expr| (expr.clone(), place)));
+            expressions.extend(call.inputs.values().map(|expr| (expr.clone(), place.clone())));
         }
         for import in &module.imports {
             expressions.extend(import.for_each.iter().map(|expr| (expr.clone(), Place::default())));
@@ -43,14 +45,14 @@ impl Loader {
             collect(&provider.body, Place::default(), &mut expressions);
         }
         for (expr, place) in &expressions {
-            self.check_expression(expr, *place);
+            self.check_expression(expr, place);
         }
         self.check_dependencies();
     }
 
-    fn check_expression(&mut self, expr: &Expr, place: Place) {
+    fn check_expression(&mut self, expr: &Expr, place: &Place) {
         let mut constructs = Vec::new();
-        let references = inspect(expr, &mut |construct| constructs.push(construct));
+        let references = inspect(expr, &place.iterators, &mut |construct| constructs.push(construct));
         for Construct { kind, span } in constructs {
             let construct = match kind {
                 ConstructKind::Function(name) if functions::is_known(&name) => continue,
@@ -73,7 +75,7 @@ impl Loader {
         }
     }
 
-    fn undeclared(&self, reference: &Reference, place: Place) -> Option<Diagnostic> {
+    fn undeclared(&self, reference: &Reference, place: &Place) -> Option<Diagnostic> {
         match reference {
             Reference::Variable(name) if !self.module.variables.contains_key(name) => Some(Diagnostic::new(
                 "Reference to undeclared input variable",
@@ -135,18 +137,20 @@ impl Loader {
             .chain(module.outputs.values().map(|output| (&output.depends_on, &output.range)));
         let problems: Vec<Diagnostic> = wanted
             .flat_map(|(references, range)| references.iter().map(move |reference| (reference, range)))
-            .filter_map(|(reference, range)| Some(self.undeclared(reference, Place::default())?.at(range.clone())))
+            .filter_map(|(reference, range)| Some(self.undeclared(reference, &Place::default())?.at(range.clone())))
             .collect();
         self.report(problems);
     }
 }
 
 /// Where an expression stands, as far as it changes what it may refer to.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Place {
     count: bool,
     each: bool,
     this: bool,
+    /// The iterators of `dynamic` blocks around it.
+    iterators: Vec<String>,
 }
 
 impl Place {
@@ -154,25 +158,42 @@ impl Place {
         Place {
             count: matches!(repetition, Repetition::Count(_)),
             each: matches!(repetition, Repetition::ForEach(_)),
-            this: false,
+            ..Place::default()
         }
     }
 }
 
 fn conditions(validations: &[Validation], place: Place, expressions: &mut Vec<(Expr, Place)>) {
     for validation in validations {
-        expressions.push((validation.condition.clone(), place));
-        expressions.push((validation.error_message.clone(), place));
+        expressions.push((validation.condition.clone(), place.clone()));
+        expressions.push((validation.error_message.clone(), place.clone()));
     }
 }
 
 fn collect(body: &Body, place: Place, expressions: &mut Vec<(Expr, Place)>) {
     for structure in &body.node {
         match structure {
-            Structure::Attribute(attribute) => expressions.push((body.expr(&attribute.value), place)),
-            Structure::Block(block) => {
-                collect(&Body { node: block.body.clone(), source: body.source.clone() }, place, expressions);
-            }
+            Structure::Attribute(attribute) => expressions.push((body.expr(&attribute.value), place.clone())),
+            Structure::Block(block) => collect_block(body, block, &place, expressions),
+        }
+    }
+}
+
+fn collect_block(body: &Body, block: &Block, place: &Place, expressions: &mut Vec<(Expr, Place)>) {
+    let Some(iterator) = iterator(block) else {
+        let inner = Body { node: block.body.clone(), source: body.source.clone() };
+        return collect(&inner, place.clone(), expressions);
+    };
+    let mut inside = place.clone();
+    inside.iterators.push(iterator);
+    for structure in &block.body {
+        match structure {
+            Structure::Attribute(attribute) => match attribute.key.as_str() {
+                "iterator" => {}
+                "for_each" => expressions.push((body.expr(&attribute.value), place.clone())),
+                _ => expressions.push((body.expr(&attribute.value), inside.clone())),
+            },
+            Structure::Block(block) => collect_block(body, block, &inside, expressions),
         }
     }
 }

@@ -9,14 +9,22 @@ impl Loader {
     pub(super) fn read_resource(&mut self, data: bool, labels: [&str; 2], mut body: Body, range: SourceRange) {
         let repetition = self.take_repetition(&mut body);
         let (provider, depends_on) = (take(&mut body, "provider"), take(&mut body, "depends_on"));
-        let lifecycle = self.take_lifecycle(&mut body, data);
-        for construct in ["provisioner", "connection", "dynamic", "_"] {
+        let mut lifecycle = self.take_lifecycle(&mut body, data);
+        let repetition = match (repetition, lifecycle.enabled.take()) {
+            (repetition, None) => repetition,
+            (Repetition::Once, Some(enabled)) => Repetition::Enabled(enabled),
+            (repetition, Some(enabled)) => {
+                let detail = "The \"enabled\" argument cannot be used together with \"count\" or \"for_each\".";
+                self.found.push(Diagnostic::new("Invalid combination of \"enabled\"", detail).at(enabled.range()));
+                repetition
+            }
+        };
+        for construct in ["provisioner", "connection", "_"] {
             for block in body.node.get_blocks(construct) {
                 let range = body.place(&block.ident);
                 self.module.unsupported.push(crate::Unsupported { construct: format!("{construct} block"), range });
             }
         }
-        self.check_nested_blocks(&body);
         let provider = provider.and_then(|provider| self.read_provider_reference(&provider));
         let depends_on = depends_on.map(|given| self.read_depends_on(&given)).unwrap_or_default();
         let [resource_type, name] = labels.map(str::to_owned);
@@ -90,13 +98,11 @@ impl Loader {
                     self.found.push(Diagnostic::new(summary, detail).at(value.range()));
                 }
                 "create_before_destroy" => lifecycle.create_before_destroy = Some(self.literal_bool(&value)),
-                "prevent_destroy" if matches!(value.node, Expression::Bool(_)) => {
-                    lifecycle.prevent_destroy = self.literal_bool(&value);
-                }
-                "prevent_destroy" => self.unsupported("prevent_destroy by an expression", value.range()),
+                "prevent_destroy" => lifecycle.prevent_destroy = Some(value),
+                "enabled" => lifecycle.enabled = Some(value),
                 "ignore_changes" => lifecycle.ignore_changes = self.read_ignore_changes(&value),
                 "replace_triggered_by" => lifecycle.replace_triggered_by = self.read_triggers(&value),
-                name @ ("enabled" | "destroy") => self.unsupported(format!("lifecycle {name}"), value.range()),
+                "destroy" => self.unsupported("lifecycle destroy", value.range()),
                 _ => self.unexpected_attribute(body, attribute),
             }
         }

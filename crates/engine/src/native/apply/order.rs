@@ -48,10 +48,7 @@ pub fn steps(content: &Content, config: &Config, state: &State) -> Steps<Step> {
         let place = resource.and_then(|resource| config.graph.place(&node_of(resource)));
         let changed = match planned.action {
             Action::Create | Action::Update | Action::Read | Action::Replace | Action::CreateBeforeDestroy => true,
-            Action::NoOp => resource.is_some_and(|resource| {
-                let lifecycle = &config.block(resource).lifecycle;
-                !lifecycle.preconditions.is_empty() || !lifecycle.postconditions.is_empty()
-            }),
+            Action::NoOp => resource.is_some_and(|resource| config.block(resource).lifecycle.has_conditions()),
             Action::Delete | Action::Forget => false,
         };
         let change = changed.then(|| steps.add(Step::Change(at)));

@@ -48,9 +48,9 @@ impl Graph {
         }
         match graph.cycle() {
             None => Ok(graph),
-            Some(node) => {
-                let detail = format!("{} depends on itself.", config.node_name(&graph.nodes[node]));
-                Err(vec![Diagnostic::error("Cycle in the configuration", detail)])
+            Some(members) => {
+                let names: Vec<String> = members.iter().map(|place| cycle_name(config, &graph.nodes[*place])).collect();
+                Err(vec![Diagnostic::error(format!("Cycle: {}", names.join(", ")), "")])
             }
         }
     }
@@ -100,6 +100,7 @@ impl Graph {
             self.connect(config, id, &later, resource.repetition.expr().map(references).unwrap_or_default());
             self.connect_whole(config, id, &later, &resource.depends_on);
             let lifecycle = &resource.lifecycle;
+            self.connect(config, id, &later, lifecycle.prevent_destroy.as_ref().map(references).unwrap_or_default());
             for trigger in &lifecycle.replace_triggered_by {
                 self.connect(config, id, &later, references(&trigger.expr));
             }
@@ -207,8 +208,8 @@ impl Graph {
         &self.before[place]
     }
 
-    /// All nodes, each after those that it waits for; `Err` with a node that waits for itself.
-    fn sorted(&self) -> Result<Vec<usize>, usize> {
+    /// All nodes, each after those that it waits for; `Err` with those that can never begin.
+    fn sorted(&self) -> Result<Vec<usize>, Vec<usize>> {
         let mut after: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
         let mut waiting: Vec<usize> = self.before.iter().map(Vec::len).collect();
         for (later, before) in self.before.iter().enumerate() {
@@ -225,14 +226,24 @@ impl Graph {
             }
             next += 1;
         }
-        match waiting.iter().position(|waiting| *waiting > 0) {
-            None => Ok(order),
-            Some(place) => Err(place),
+        if order.len() == self.nodes.len() {
+            return Ok(order);
         }
+        Err((0..self.nodes.len()).filter(|place| waiting[*place] > 0).collect())
     }
 
-    fn cycle(&self) -> Option<usize> {
-        self.sorted().err()
+    /// Some nodes of which each waits for the next, and the last for the first.
+    fn cycle(&self) -> Option<Vec<usize>> {
+        let stuck = self.sorted().err()?;
+        let mut path = vec![*stuck.first()?];
+        loop {
+            // Whatever can never begin waits for something that can never begin.
+            let next = *self.before[*path.last()?].iter().find(|earlier| stuck.contains(earlier))?;
+            if let Some(begin) = path.iter().position(|place| *place == next) {
+                return Some(path.split_off(begin));
+            }
+            path.push(next);
+        }
     }
 
     /// All nodes, each after those that it waits for.
@@ -244,6 +255,27 @@ impl Graph {
     pub fn before_providers(&self) -> Vec<usize> {
         let providers = self.nodes.iter().enumerate().filter(|(_, node)| matches!(node, Node::Provider(_)));
         let needed: BTreeSet<usize> = providers.flat_map(|(place, _)| self.all_before(place)).collect();
+        self.in_order().into_iter().filter(|place| needed.contains(place)).collect()
+    }
+
+    /// All variables and locals that `prevent_destroy` refers to, near and far, in the order in which they can be evaluated.
+    pub fn before_protection(&self, config: &Config) -> Vec<usize> {
+        let mut needed = BTreeSet::new();
+        for (id, node) in config.modules.iter().enumerate() {
+            let protecting =
+                node.module.resources.iter().filter_map(|resource| resource.lifecycle.prevent_destroy.as_ref());
+            for reference in protecting.flat_map(references) {
+                let place = match reference {
+                    Reference::Variable(name) => self.place(&Node::Variable(id, name)),
+                    Reference::Local(name) => self.place(&Node::Local(id, name)),
+                    _ => None,
+                };
+                needed.extend(place.into_iter().flat_map(|place| self.all_before(place).into_iter().chain([place])));
+            }
+        }
+        if needed.is_empty() {
+            return Vec::new();
+        }
         self.in_order().into_iter().filter(|place| needed.contains(place)).collect()
     }
 
@@ -264,6 +296,18 @@ impl Graph {
             }
         }
         found
+    }
+}
+
+/// A node as OpenTofu names it where it complains of a cycle.
+fn cycle_name(config: &Config, node: &Node) -> String {
+    let name = config.node_name(node);
+    match node {
+        Node::Local(..) | Node::Check(..) => format!("{name} (expand)"),
+        Node::Variable(id, _) | Node::Output(id, _) if *id != 0 => format!("{name} (expand)"),
+        Node::Expand(_) => format!("{name} (expand)"),
+        Node::Close(_) => format!("{name} (close)"),
+        _ => name,
     }
 }
 

@@ -19,8 +19,9 @@ pub use sources::provider_address;
 pub use spec::body_spec;
 
 use super::object::Outcome;
+use super::show::source_of;
 use crate::state::TERRAFORM_VERSION;
-use crate::{Address, Diagnostic, EngineError, Severity, Unsupported, Workspace};
+use crate::{Address, Diagnostic, EngineError, Key, Severity, Unsupported, Workspace};
 use sources::Sources;
 
 /// A module's place in [`Config::modules`]; the root is 0.
@@ -70,6 +71,19 @@ pub struct ResourceConfig {
     /// Whether a replacement comes before the end of the old object: because the block says so, or because something
     /// that stands on it does.
     pub create_before_destroy: bool,
+}
+
+impl ResourceConfig {
+    /// The address of one object of it, in one instance of its module.
+    pub fn instance(&self, module: &str, key: Option<Key>) -> Address {
+        Address {
+            module: module.to_owned(),
+            data: self.data,
+            type_name: self.type_name.clone(),
+            name: self.name.clone(),
+            key,
+        }
+    }
 }
 
 impl Config {
@@ -290,6 +304,12 @@ impl Config {
         references.iter().filter_map(node).collect()
     }
 
+    /// What is wrong inside of the expressions, whatever their values are.
+    pub fn problems(&self) -> Vec<Diagnostic> {
+        let all = self.modules.iter().flat_map(|node| node.module.problems.iter().cloned());
+        translate(Diagnostics(all.collect()))
+    }
+
     pub fn warnings(&self) -> Vec<Diagnostic> {
         self.warnings.clone()
     }
@@ -299,18 +319,43 @@ impl Config {
         self.versions.get(source).map_or("", String::as_str)
     }
 
+    /// All modules but the root: name, source and folder.
+    pub fn module_places(&self) -> Vec<(String, String, String)> {
+        let place = |node: &ModuleNode| {
+            let (parent, call) = node.parent.as_ref()?;
+            let name = node.path.split('.').skip(1).step_by(2).collect::<Vec<_>>().join(".");
+            Some((name, self.modules[*parent].module.calls[call].source.clone(), node.place.clone()))
+        };
+        self.modules.iter().filter_map(place).collect()
+    }
+
+    /// All providers that the configuration needs, by source address, with what it wants of their versions.
+    pub fn requirements(&self) -> BTreeMap<String, String> {
+        let mut needed: BTreeSet<String> =
+            self.resources.iter().map(|resource| source_of(&resource.provider).to_owned()).collect();
+        for node in &self.modules {
+            needed.extend(node.sources.required());
+            let blocks = node.module.providers.iter();
+            needed.extend(blocks.map(|block| source_of(&node.sources.address(&block.name, None)).to_owned()));
+        }
+        needed.into_iter().map(|source| (source.clone(), self.version_of(&source).to_owned())).collect()
+    }
+
     pub fn is_ephemeral(&self, variable: &str) -> bool {
         self.root().variables.get(variable).is_some_and(|variable| variable.ephemeral)
     }
 
     /// The variables as they were given, before any conversion; defaults for the rest.
     pub fn variables_json(&self, workspace: &Workspace) -> BTreeMap<String, serde_json::Value> {
-        let shown = self.variables.iter().filter(|(_, value)| !value.contains_mark(Mark::Ephemeral));
         let json = |name: &String, value: &Value| match workspace.variables.get(name) {
+            // A plan does not keep what is ephemeral, and shows the default in its place.
+            _ if value.contains_mark(Mark::Ephemeral) => {
+                self.root().variables[name].default.as_ref()?.to_plain_json().ok()
+            }
             Some(given) => Some(given.value.clone()),
             None => super::object::bare(value).to_plain_json().ok(),
         };
-        shown.filter_map(|(name, value)| Some((name.clone(), json(name, value)?))).collect()
+        self.variables.iter().filter_map(|(name, value)| Some((name.clone(), json(name, value)?))).collect()
     }
 
     /// The address of the provider that a block of the root module configures.

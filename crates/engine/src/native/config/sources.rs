@@ -24,6 +24,11 @@ impl Sources {
         sources
     }
 
+    /// The providers that the module names in `required_providers`.
+    pub fn required(&self) -> impl Iterator<Item = String> + '_ {
+        self.by_name.values().cloned()
+    }
+
     fn source(&self, name: &str) -> String {
         match self.by_name.get(name) {
             Some(source) => source.clone(),

@@ -38,8 +38,9 @@ pub struct Checked {
     pub failures: Vec<String>,
 }
 
-/// The results for all instances of something; nothing until it is known which there are.
-pub type Objects = Option<BTreeMap<String, Checked>>;
+/// The results for all instances of something; nothing until it is known which there are. An instance has no result until
+/// its conditions are looked at.
+pub type Objects = Option<BTreeMap<String, Option<Checked>>>;
 
 /// The results of all conditions, by what they are about, as the configuration names it.
 #[derive(Clone, Debug, Default)]
@@ -52,16 +53,19 @@ impl Checks {
     }
 
     /// It is known which instances there are, even if there is none.
-    pub fn expand(&mut self, kind: Kind, config: String) {
+    pub fn expand(&mut self, kind: Kind, config: String, instances: impl IntoIterator<Item = String>) {
         if let Some(objects) = self.0.get_mut(&(kind, config)) {
-            objects.get_or_insert_default();
+            let objects = objects.get_or_insert_default();
+            for instance in instances {
+                objects.entry(instance).or_default();
+            }
         }
     }
 
     /// Several conditions of one object are one result.
     pub fn record(&mut self, kind: Kind, config: String, object: String, checked: Checked) {
         let objects = self.0.entry((kind, config)).or_default().get_or_insert_default();
-        let known = objects.entry(object).or_default();
+        let known = objects.entry(object).or_default().get_or_insert_default();
         known.status = known.status.max(checked.status);
         known.failures.extend(checked.failures);
     }
@@ -69,9 +73,14 @@ impl Checks {
     pub fn status(objects: &Objects) -> Status {
         match objects {
             None => Status::Unknown,
-            Some(objects) => objects.values().map(|checked| checked.status).max().unwrap_or_default(),
+            Some(objects) => objects.values().map(status).max().unwrap_or_default(),
         }
     }
+}
+
+/// The status of one object.
+pub fn status(checked: &Option<Checked>) -> Status {
+    checked.as_ref().map_or(Status::Unknown, |checked| checked.status)
 }
 
 /// What is said where a condition does not hold.

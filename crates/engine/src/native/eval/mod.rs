@@ -11,12 +11,12 @@ use landform_cty::{Mark, Value};
 use landform_lang::{Body, Budget, Expr, Impure, Variable, evaluate};
 use landform_protocol::Block;
 
-pub use checks::{Checked, Checks, Kind, Objects, Status};
+pub use checks::{Checked, Checks, Kind, Objects, Status, status};
 pub use scope::At;
 pub use values::{Each, Keys, Values};
 
-use super::change::{attribute_at, empty_object};
-use super::config::{Config, Node, ResourceConfig, body_spec, not_supported, range, translate};
+use super::change::{attribute_at, empty_object, path_text};
+use super::config::{Config, Node, ResourceConfig, body_spec, range, translate};
 use super::object::{Outcome, at};
 use crate::{Address, Diagnostic, Severity};
 
@@ -27,19 +27,22 @@ pub struct Eval<'a> {
     blind: bool,
     /// What becomes of `timestamp` and the like.
     impure: Impure,
+    /// When the plan is, or was, made.
+    plan_time: Option<String>,
     values: RwLock<Values>,
     checks: Mutex<Checks>,
     warnings: Mutex<Vec<Diagnostic>>,
 }
 
 impl<'a> Eval<'a> {
-    pub fn new(config: &'a Config) -> Eval<'a> {
-        Eval::with(config, false, Impure::Unknown)
+    /// For a plan that is made at this time.
+    pub fn planning(config: &'a Config, time: &str) -> Eval<'a> {
+        Eval { plan_time: Some(time.to_owned()), ..Eval::with(config, false, Impure::Unknown) }
     }
 
-    /// For an apply, in which everything becomes known.
-    pub fn applying(config: &'a Config) -> Eval<'a> {
-        Eval::with(config, false, Impure::Allowed)
+    /// For the apply of a plan of this time: everything becomes known.
+    pub fn applying(config: &'a Config, time: &str) -> Eval<'a> {
+        Eval { plan_time: Some(time.to_owned()), ..Eval::with(config, false, Impure::Allowed) }
     }
 
     /// For the first pass, which finds what is wrong whatever the inputs are.
@@ -52,6 +55,7 @@ impl<'a> Eval<'a> {
             config,
             blind,
             impure,
+            plan_time: None,
             values: RwLock::new(Values::new()),
             checks: Mutex::new(Eval::unchecked(config)),
             warnings: Mutex::default(),
@@ -75,8 +79,7 @@ impl<'a> Eval<'a> {
                 checks.declare(Kind::Check, config.node_name(&Node::Check(id, name.clone())));
             }
             for resource in &module.resources {
-                let lifecycle = &resource.lifecycle;
-                if !lifecycle.preconditions.is_empty() || !lifecycle.postconditions.is_empty() {
+                if resource.lifecycle.has_conditions() {
                     checks.declare(Kind::Resource, config.node_name(&Node::Resource(id, resource.address())));
                 }
             }
@@ -129,6 +132,33 @@ impl<'a> Eval<'a> {
         self.values().instances(&self.config.modules[id].path).to_vec()
     }
 
+    /// Evaluates what provider blocks refer to, where nothing else of the configuration is looked at.
+    pub fn prepare_providers(&self) -> Outcome<()> {
+        for place in self.config.graph.before_providers() {
+            let node = &self.config.graph.nodes()[place];
+            match self.config.resource_of(node) {
+                Some(resource) => {
+                    for instance in self.instances(resource.module) {
+                        self.expand_resource(resource, &instance)?;
+                    }
+                }
+                None => self.node(node)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Evaluates what `prevent_destroy` refers to, likewise.
+    pub fn prepare_protection(&self) -> Outcome<()> {
+        for place in self.config.graph.before_protection(self.config) {
+            let node = &self.config.graph.nodes()[place];
+            if self.config.resource_of(node).is_none() {
+                self.node(node)?;
+            }
+        }
+        Ok(())
+    }
+
     fn each_instance(&self, id: usize, evaluate: impl Fn(&str) -> Outcome<()>) -> Outcome<()> {
         let mut found = Vec::new();
         for instance in self.instances(id) {
@@ -154,7 +184,8 @@ impl<'a> Eval<'a> {
     }
 
     fn at<'s>(&'s self, values: &'s Values, module: usize, instance: &'s str, each: &'s Each) -> At<'s> {
-        At { config: self.config, values, module, instance, each, this: None, impure: self.impure }
+        let (impure, plan_time) = (self.impure, self.plan_time.as_deref());
+        At { config: self.config, values, module, instance, each, this: None, impure, plan_time }
     }
 
     fn root_variable(&self, name: &str) -> Outcome<()> {
@@ -183,6 +214,13 @@ impl<'a> Eval<'a> {
                 None => None,
             }
         };
+        if !variable.ephemeral && value.as_ref().is_some_and(|value| value.contains_mark(Mark::Ephemeral)) {
+            let detail = format!(
+                "The value used for the variable {name:?} is ephemeral, but it is not configured to allow one."
+            );
+            let problem = Diagnostic::error("Variable does not allow ephemeral value", detail);
+            return Err(vec![Diagnostic { range: given.map(|expr| range(expr.range())), ..problem }]);
+        }
         let value = landform_lang::module_variable_value(variable, value).map_err(|diagnostics| {
             let place = given.map(|expr| range(expr.range()));
             translate(diagnostics).into_iter().map(|one| Diagnostic { range: place.clone(), ..one }).collect::<Vec<_>>()
@@ -237,13 +275,15 @@ impl<'a> Eval<'a> {
             vec![Diagnostic { range: Some(range(output.range.clone())), ..Diagnostic::error(summary, detail) }]
         };
         let root = id == 0;
+        if output.ephemeral && root {
+            let detail = "Root modules are not allowed to have outputs defined as ephemeral";
+            return Err(wrong("Invalid output configuration", detail));
+        }
         if value.contains_mark(Mark::Ephemeral) && !output.ephemeral {
-            let detail = if root {
-                "Output values cannot be ephemeral in the root module."
-            } else {
-                "The value being assigned to the output is ephemeral, but the output is not marked as ephemeral."
-            };
-            return Err(wrong("Invalid output value", detail));
+            let detail = format!(
+                "The value that was generated for the output {name:?} is ephemeral, but it is not configured to allow one."
+            );
+            return Err(wrong("Output does not allow ephemeral value", &detail));
         }
         if value.contains_mark(Mark::Sensitive) && !output.sensitive && root {
             let detail = "To reduce the risk of accidentally exporting sensitive data that was intended to be only \
@@ -296,7 +336,11 @@ impl<'a> Eval<'a> {
             let values = self.values();
             repeat::keys(repetition, &self.at(&values, resource.module, instance, &Each::Once))?
         };
-        self.checks.lock().unwrap_or_else(PoisonError::into_inner).expand(Kind::Resource, resource.address.clone());
+        if self.config.block(resource).lifecycle.has_conditions() {
+            let objects = keys.all().into_iter().map(|(key, _)| resource.instance(instance, key).to_string());
+            let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
+            checks.expand(Kind::Resource, resource.address.clone(), objects);
+        }
         self.values_mut().expand_resource(instance, &resource.local, keys.clone());
         Ok(keys)
     }
@@ -308,13 +352,34 @@ impl<'a> Eval<'a> {
         let value = decode(&self.config.block(resource).body, block, &scope);
         let value =
             value.map_err(|found| found.into_iter().map(|diagnostic| at(address, diagnostic)).collect::<Vec<_>>())?;
-        if value.contains_mark(Mark::Ephemeral) {
-            return Err(vec![at(address, not_supported(format!("ephemeral value in {address}")))]);
+        self.without_ephemeral(&self.config.block(resource).body, address, block, value)
+    }
+
+    /// Ephemeral values go to write-only arguments and nowhere else. There the mark has done its duty.
+    fn without_ephemeral(&self, body: &Body, address: &Address, block: &Block, value: Value) -> Outcome<Value> {
+        if !value.contains_mark(Mark::Ephemeral) {
+            return Ok(value);
         }
-        if !self.blind && sets_write_only(block, &value) {
-            return Err(vec![at(address, not_supported(format!("write-only argument of {address}")))]);
+        let (value, mut places) = value.unmark_deep_with_paths();
+        let mut found = Vec::new();
+        for (path, marks) in &mut places {
+            if !marks.remove(&Mark::Ephemeral) {
+                continue;
+            }
+            let inside =
+                (0..=path.len()).any(|end| attribute_at(block, &path[..end]).is_some_and(|one| one.write_only));
+            if !inside {
+                let detail = format!(
+                    "Attribute {:?} is referencing an ephemeral value but ephemeral values can be referenced only by other \
+                     ephemeral attributes or by write-only ones.",
+                    path_text(path)
+                );
+                let problem = Diagnostic::error("Ephemeral value used in non-ephemeral context", detail);
+                found.push(at(address, Diagnostic { range: Some(range(body.range())), ..problem }));
+            }
         }
-        Ok(value)
+        places.retain(|(_, marks)| !marks.is_empty());
+        if found.is_empty() { Ok(value.mark_paths(&places)) } else { Err(found) }
     }
 
     /// What the configuration says to a provider.
@@ -326,6 +391,13 @@ impl<'a> Eval<'a> {
             }
             None => Ok(empty_object(block)),
         }
+    }
+
+    /// Whether an object of this resource must not go. Its own key is no help: the object may be out of the configuration.
+    pub fn protects(&self, resource: &ResourceConfig, instance: &str) -> Outcome<bool> {
+        let Some(expr) = &self.config.block(resource).lifecycle.prevent_destroy else { return Ok(false) };
+        let values = self.values();
+        repeat::flag(expr, &self.at(&values, resource.module, instance, &Each::Once), "prevent_destroy")
     }
 
     /// The conditions of an object: before it is planned, or (`this`) after.
@@ -401,17 +473,6 @@ pub fn parent_instance(instance: &str) -> &str {
 /// The address of something inside of a module's instance.
 fn inside(instance: &str, local: &str) -> String {
     if instance.is_empty() { local.to_owned() } else { format!("{instance}.{local}") }
-}
-
-/// Whether the configuration says something that a provider must not give back.
-fn sets_write_only(block: &Block, value: &Value) -> bool {
-    let mut found = false;
-    value.walk(&mut |path, part| {
-        let write_only = attribute_at(block, path).is_some_and(|attribute| attribute.write_only);
-        found |= write_only && !part.is_null();
-        !found
-    });
-    found
 }
 
 /// A warning in the words of an error.

@@ -19,13 +19,14 @@ pub fn keys(repetition: &Repetition, scope: &At<'_>) -> Outcome<Keys> {
         Repetition::Once => Ok(Keys::Once),
         Repetition::Count(expr) => count(expr, scope).map(Keys::Count),
         Repetition::ForEach(expr) => for_each(expr, scope).map(Keys::Each),
+        Repetition::Enabled(expr) => flag(expr, scope, "enabled").map(|on| if on { Keys::Once } else { Keys::Off }),
     }
 }
 
 /// The instances before any value is known.
 pub fn any_keys(repetition: &Repetition) -> Keys {
     match repetition {
-        Repetition::Once => Keys::Once,
+        Repetition::Once | Repetition::Enabled(_) => Keys::Once,
         Repetition::Count(_) => Keys::AnyCount,
         Repetition::ForEach(_) => Keys::AnyEach,
     }
@@ -33,6 +34,25 @@ pub fn any_keys(repetition: &Repetition) -> Keys {
 
 fn invalid(summary: &str, detail: &str, expr: &Expr) -> Vec<Diagnostic> {
     vec![Diagnostic { range: Some(range(expr.range())), ..Diagnostic::error(summary, detail) }]
+}
+
+/// A bool that a plan must know: `enabled` and `prevent_destroy`.
+pub fn flag(expr: &Expr, scope: &At<'_>, name: &str) -> Outcome<bool> {
+    let summary =
+        if name == "enabled" { "Invalid enabled argument".to_owned() } else { format!("Invalid value for {name}") };
+    let wrong = |detail: String| invalid(&summary, &detail, expr);
+    let value = evaluate(expr, scope, &mut Budget::default()).map_err(translate)?;
+    if value.contains_mark(Mark::Sensitive) || value.contains_mark(Mark::Ephemeral) {
+        return Err(wrong(format!(
+            "Sensitive and ephemeral values cannot be used for {name}: they would be disclosed."
+        )));
+    }
+    let value =
+        value.convert(&Type::Bool).map_err(|error| wrong(format!("The value of {name} is unsuitable: {error}.")))?;
+    if value.is_null() {
+        return Err(wrong(format!("The value of {name} must not be null.")));
+    }
+    value.as_bool().ok_or_else(|| wrong(format!("The value of {name} cannot be determined until apply.")))
 }
 
 fn count(expr: &Expr, scope: &At<'_>) -> Outcome<u64> {

@@ -16,6 +16,7 @@ pub struct At<'a> {
     /// What `self` means.
     pub this: Option<&'a Value>,
     pub impure: Impure,
+    pub plan_time: Option<&'a str>,
 }
 
 impl At<'_> {
@@ -47,7 +48,7 @@ impl At<'_> {
 
 impl Scope for At<'_> {
     fn world(&self) -> World<'_> {
-        World { folder: Some(&self.config.folder), plan_time: None, impure: self.impure }
+        World { folder: Some(&self.config.folder), plan_time: self.plan_time, impure: self.impure }
     }
 
     fn resolve_element(&self, reference: &Reference, key: &Value) -> Option<Value> {

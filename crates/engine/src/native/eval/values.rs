@@ -43,6 +43,8 @@ pub enum Each {
 pub enum Keys {
     #[default]
     Once,
+    /// Switched off: there is none.
+    Off,
     Count(u64),
     Each(BTreeMap<String, Value>),
     /// Not expanded: `count` and `for_each` before inputs are known.
@@ -55,6 +57,7 @@ impl Keys {
     pub fn all(&self) -> Vec<(Option<Key>, Each)> {
         match self {
             Keys::Once => vec![(None, Each::Once)],
+            Keys::Off => Vec::new(),
             Keys::AnyCount => vec![(None, Each::AnyIndex)],
             Keys::AnyEach => vec![(None, Each::AnyPair)],
             Keys::Count(count) => (0..*count).map(|index| (Some(Key::Index(index)), Each::Index(index))).collect(),
@@ -126,6 +129,7 @@ impl Instances {
     fn whole(&self) -> Value {
         let make = || match &self.keys {
             Keys::Once => self.one.clone(),
+            Keys::Off => Value::null(Type::Dynamic),
             Keys::AnyCount | Keys::AnyEach => Value::unknown(Type::Dynamic),
             Keys::Count(_) => Value::tuple(self.counted.clone()),
             Keys::Each(_) => Value::object(self.named.clone()),
@@ -254,6 +258,7 @@ impl Values {
         };
         Some(match keys {
             Keys::Once => one(""),
+            Keys::Off => Value::null(Type::Dynamic),
             // How many there are is not known, but what each of them has is.
             Keys::AnyCount => Value::unknown(Type::list(each_of(outputs))),
             Keys::AnyEach => Value::unknown(Type::map(each_of(outputs))),

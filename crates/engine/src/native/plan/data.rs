@@ -1,18 +1,11 @@
 use landform_cty::Value;
 
 use super::Planner;
-use crate::native::change::{mark_existing, planned_data};
+use crate::native::change::planned_data;
 use crate::native::config::{ResourceConfig, config_address};
 use crate::native::eval::Each;
 use crate::native::object::{Object, Outcome, Planned, Reason, bare};
 use crate::{Action, Address};
-
-/// What was read as the state keeps it: secret where the configuration was. What the schema calls secret it says anew each
-/// time.
-pub fn as_configured(value: &Value, config: &Value) -> Value {
-    let (_, places) = config.clone().unmark_deep_with_paths();
-    mark_existing(bare(value), &places)
-}
 
 impl Planner<'_> {
     /// A data source: read now, or when the plan is applied, if something that it needs is not there yet.
@@ -31,13 +24,7 @@ impl Planner<'_> {
         };
         let Some(reason) = reason else {
             let value = bound.read_data(address, &config).await?;
-            let object = Object {
-                value: as_configured(&value, &config),
-                private: Vec::new(),
-                tainted: false,
-                dependencies: Vec::new(),
-                create_before_destroy: false,
-            };
+            let object = Object::read(&value, &config);
             self.remember(schema, (address, None), &resource.provider, Some(&object))?;
             self.eval.values_mut().set(address, value.clone());
             return self.eval.conditions(resource, address, each, Some(&value));

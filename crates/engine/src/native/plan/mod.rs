@@ -7,16 +7,18 @@ mod objects;
 mod orphans;
 mod triggers;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::future::join_all;
 use landform_cty::{Type, Value};
+use landform_lang::Repetition;
+use landform_protocol::Block;
 use tokio::sync::Semaphore;
 
-pub use data::as_configured;
 pub use moves::moved_state;
 
+use super::change::{mark_existing, schema_marks};
 use super::config::{Config, Node, ResourceConfig, config_address, failure};
 use super::content::PlannedOutput;
 use super::encode;
@@ -86,6 +88,7 @@ impl<'a> Planner<'a> {
         base: &'a State,
         (progress, stop): (&'a dyn Progress, &'a Stop),
         parallelism: usize,
+        time: &str,
     ) -> Planner<'a> {
         let mut known: HashMap<String, Vec<Known>> = HashMap::new();
         for object in base.objects() {
@@ -100,7 +103,7 @@ impl<'a> Planner<'a> {
             diagnostics: Vec::new(),
         };
         Planner {
-            eval: Eval::new(config),
+            eval: Eval::planning(config, time),
             session,
             base,
             moved: BTreeMap::new(),
@@ -122,19 +125,28 @@ impl<'a> Planner<'a> {
 
     pub async fn run(self) -> Result<Made, EngineError> {
         self.validate().await?;
+        let said = self.session.warnings.take();
         let anything = self.base.objects().next().is_some();
-        if self.mode != Mode::Destroy || (self.refresh && anything) {
+        let looked = self.mode != Mode::Destroy || (self.refresh && anything);
+        let mut outputs = BTreeMap::new();
+        if looked {
             self.walk().await?;
+            outputs = planned_outputs(&self.eval, self.base).map_err(failure)?;
+            known_outputs(&mut self.world().refreshed, &outputs)?;
         } else {
-            self.prepare_providers().map_err(failure)?;
+            self.eval.prepare_providers().map_err(failure)?;
+            self.eval.prepare_protection().map_err(failure)?;
         }
         let outputs = match self.mode {
             Mode::Destroy => {
+                // What was looked at only to be destroyed is warned of no more.
+                self.session.warnings.take();
                 self.walk_destroy().await?;
-                removed_outputs(self.base).map_err(failure)?
+                removed_outputs(&self.world().refreshed).map_err(failure)?
             }
-            Mode::Normal | Mode::RefreshOnly => planned_outputs(&self.eval, self.base).map_err(failure)?,
+            Mode::Normal | Mode::RefreshOnly => outputs,
         };
+        self.session.warnings.add(said);
         let checks = match self.mode {
             Mode::Destroy => Eval::unchecked_outputs(self.config()),
             _ => self.eval.checks(),
@@ -144,9 +156,6 @@ impl<'a> Planner<'a> {
             _ => self.eval.take_warnings(),
         };
         let mut world = self.world.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if self.mode != Mode::Destroy {
-            known_outputs(&mut world.refreshed, &outputs)?;
-        }
         let order = |a: &Planned, b: &Planned| (&a.address, &a.deposed).cmp(&(&b.address, &b.deposed));
         world.changes.sort_by(order);
         world.drift.sort_by(order);
@@ -187,27 +196,11 @@ impl<'a> Planner<'a> {
         self.end_of_walk()
     }
 
-    /// Evaluates what provider blocks refer to, where nothing else of the configuration is looked at.
-    fn prepare_providers(&self) -> Outcome<()> {
-        for place in self.config().graph.before_providers() {
-            let node = &self.config().graph.nodes()[place];
-            match self.config().resource_of(node) {
-                Some(resource) => {
-                    for instance in self.eval.instances(resource.module) {
-                        self.eval.expand_resource(resource, &instance)?;
-                    }
-                }
-                None => self.eval.node(node)?,
-            }
-        }
-        Ok(())
-    }
-
     async fn step(&self, step: &Step<'_>) -> bool {
         let outcome = match step {
             Step::Node(node) => match self.config().resource_of(node) {
                 Some(resource) => self.resource(resource).await,
-                None => self.eval.node(node),
+                None => self.prepare(node).await,
             },
             Step::Orphan(known) => self.orphan(known).await,
         };
@@ -217,6 +210,17 @@ impl<'a> Planner<'a> {
                 self.world().diagnostics.extend(found);
                 false
             }
+        }
+    }
+
+    /// What is no resource. A provider that has something to do is configured even if nothing comes of it.
+    async fn prepare(&self, node: &Node) -> Outcome<()> {
+        self.eval.node(node)?;
+        match node {
+            Node::Provider(address) if self.config().resources().iter().any(|own| own.provider == *address) => {
+                self.session.bound(address, &self.eval).await.map(drop)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -288,17 +292,23 @@ impl<'a> Planner<'a> {
 /// Asks every provider whether what the configuration says to it can be right, whatever the inputs are.
 pub async fn validate(config: &Config, session: &Session<'_>) -> Vec<Diagnostic> {
     let eval = Eval::blind(config);
-    let mut found = Vec::new();
+    let mut found = config.problems();
+    let mut failed: HashSet<usize> = HashSet::new();
     for place in config.graph.in_order() {
+        // What stands on something that is wrong has nothing to say of its own.
+        if config.graph.before(place).iter().any(|earlier| failed.contains(earlier)) {
+            failed.insert(place);
+            continue;
+        }
         let node = &config.graph.nodes()[place];
         let outcome = match config.resource_of(node) {
             Some(resource) => expand_blind(&eval, session, resource).await,
             None => eval.node(node),
         };
-        found.extend(outcome.err().into_iter().flatten());
-    }
-    if !found.is_empty() {
-        return found;
+        if let Err(problems) = outcome {
+            failed.insert(place);
+            found.extend(problems);
+        }
     }
     for address in config.configured_providers() {
         let outcome = async {
@@ -308,40 +318,62 @@ pub async fn validate(config: &Config, session: &Session<'_>) -> Vec<Diagnostic>
         };
         found.extend(outcome.await.err().into_iter().flatten());
     }
-    let all = config.resources().iter().map(|resource| validate_resource(&eval, session, resource));
-    for outcome in join_all(all).await {
+    let sound = config.resources().iter().filter(|resource| {
+        let place = config.graph.place(&Node::Resource(resource.module, resource.local.clone()));
+        !place.is_some_and(|place| failed.contains(&place))
+    });
+    for outcome in join_all(sound.map(|resource| validate_resource(&eval, session, resource))).await {
         found.extend(outcome.err().into_iter().flatten());
     }
-    found
+    without_repetition(found)
+}
+
+/// One mistake may be found by looking at the expression and by evaluating it.
+fn without_repetition(found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut unique: Vec<Diagnostic> = Vec::new();
+    for diagnostic in found {
+        let same = |other: &Diagnostic| {
+            other == &diagnostic
+                || (other.range.is_some() && (&other.summary, &other.range) == (&diagnostic.summary, &diagnostic.range))
+        };
+        if !unique.iter().any(same) {
+            unique.push(diagnostic);
+        }
+    }
+    unique
 }
 
 /// Of an object of which nothing is known yet, its type is known at least.
 async fn expand_blind(eval: &Eval<'_>, session: &Session<'_>, resource: &ResourceConfig) -> Outcome<()> {
     let bound = session.blank(&resource.provider, eval.config).await?;
     for instance in eval.instances(resource.module) {
-        let address = Address {
-            module: instance.clone(),
-            data: resource.data,
-            type_name: resource.type_name.clone(),
-            name: resource.name.clone(),
-            key: None,
-        };
+        let address = resource.instance(&instance, None);
         let schema = if resource.data { bound.data_source(&address)? } else { bound.resource(&address)? };
         if let Keys::Once = eval.expand_resource(resource, &instance)? {
-            eval.values_mut().set(&address, Value::unknown(schema.block.implied_type()));
+            // Of one that may be switched off not even that is known.
+            let always = !matches!(eval.config.block(resource).repetition, Repetition::Enabled(_));
+            let ty = schema.block.implied_type();
+            let value = if always { unknown_object(&schema.block) } else { Value::unknown(ty) };
+            eval.values_mut().set(&address, value);
         }
     }
     Ok(())
 }
 
+/// What can be said of an object that is not there yet: its type, and what of it is secret.
+fn unknown_object(block: &Block) -> Value {
+    let nothing = Value::unknown(block.implied_type());
+    let Type::Object { attributes, .. } = &nothing.ty else { return nothing };
+    let parts = attributes.iter().map(|(name, ty)| (name.clone(), Value::unknown(ty.clone())));
+    let value = Value::object(parts);
+    match schema_marks(block, &value).as_slice() {
+        [] => nothing,
+        marks => mark_existing(value, marks),
+    }
+}
+
 async fn validate_resource(eval: &Eval<'_>, session: &Session<'_>, resource: &ResourceConfig) -> Outcome<()> {
-    let address = Address {
-        module: eval.config.modules[resource.module].path.clone(),
-        data: resource.data,
-        type_name: resource.type_name.clone(),
-        name: resource.name.clone(),
-        key: None,
-    };
+    let address = resource.instance(&eval.config.modules[resource.module].path, None);
     let bound = session.blank(&resource.provider, eval.config).await?;
     let schema = if resource.data { bound.data_source(&address)? } else { bound.resource(&address)? };
     let keys = eval.values().keys(&address.module, &resource.local).cloned().unwrap_or_default();
@@ -367,11 +399,5 @@ fn known_outputs(state: &mut State, outputs: &BTreeMap<String, PlannedOutput>) -
 }
 
 fn fail(found: Vec<Diagnostic>) -> Result<(), EngineError> {
-    let mut unique: Vec<Diagnostic> = Vec::new();
-    for diagnostic in found {
-        if !unique.contains(&diagnostic) {
-            unique.push(diagnostic);
-        }
-    }
-    if unique.is_empty() { Ok(()) } else { Err(failure(unique)) }
+    if found.is_empty() { Ok(()) } else { Err(failure(without_repetition(found))) }
 }

@@ -19,14 +19,7 @@ impl Planner<'_> {
         for instance in self.eval.instances(resource.module) {
             let keys = self.eval.expand_resource(resource, &instance)?;
             for (key, each) in keys.all() {
-                let address = Address {
-                    module: instance.clone(),
-                    data: resource.data,
-                    type_name: resource.type_name.clone(),
-                    name: resource.name.clone(),
-                    key,
-                };
-                wanted.push((address, each));
+                wanted.push((resource.instance(&instance, key), each));
             }
             let here = known.iter().filter(|known| known.address.module == instance);
             for known in here.filter(|known| keys.each(&known.address.key).is_none()) {
@@ -75,8 +68,9 @@ impl Planner<'_> {
         if let Some(object) = &mut object {
             object.create_before_destroy = resource.create_before_destroy;
         }
+        let mut gone_private = Vec::new();
         if let Some(before) = object.clone().filter(|_| self.refresh && importing.is_none()) {
-            object = bound.refresh(address, before.clone()).await?;
+            (object, gone_private) = bound.refresh(address, before.clone()).await?;
             self.note_drift(address, &resource.provider, &before, object.as_ref());
             if let Some(object) = &mut object {
                 object.dependencies.extend(resource.dependencies.iter().cloned());
@@ -95,11 +89,12 @@ impl Planner<'_> {
             force: self.forced(resource, address, each)?,
             ignore: &lifecycle.ignore_changes,
             create_before_destroy: resource.create_before_destroy,
+            gone_private,
         };
         let mut planned = bound.plan(address, object.as_ref(), &config, &wishes, None).await?;
         planned.importing = importing.cloned();
         planned.previous = self.moved.get(address).cloned();
-        if lifecycle.prevent_destroy && planned.replaces() {
+        if planned.replaces() && self.eval.protects(resource, &address.module)? {
             return Err(vec![protected(address)]);
         }
         if let (Action::NoOp, Some(object)) = (planned.action, &mut object) {
@@ -141,6 +136,7 @@ fn unwanted(address: &Address, keys: &Keys) -> Reason {
     match (&address.key, keys) {
         (Some(Key::Index(_)), Keys::Count(_)) => Reason::DeleteBecauseCountIndex,
         (Some(Key::Name(_)), Keys::Each(_)) => Reason::DeleteBecauseEachKey,
+        (None, Keys::Off) => Reason::DeleteBecauseEnabledFalse,
         _ => Reason::DeleteBecauseWrongRepetition,
     }
 }

@@ -31,7 +31,7 @@ impl Planner<'_> {
         let schema = bound.resource(address)?;
         let mut object = Some(bound.read_state(address, instance).await?);
         if let Some(before) = object.clone().filter(|_| self.refresh) {
-            object = bound.refresh(address, before.clone()).await?;
+            (object, _) = bound.refresh(address, before.clone()).await?;
             self.note_drift(address, provider, &before, object.as_ref());
         }
         self.remember(schema, (address, None), provider, object.as_ref())?;
@@ -46,6 +46,11 @@ impl Planner<'_> {
         let mut planned = bound.plan_destroy(address, &object, Some(reason)).await?;
         if removal == Some(false) {
             planned.action = Action::Forget;
+        } else if let Some(resource) = self.config().resource(address)
+            && reason != Reason::DeleteBecauseNoModule
+            && self.eval.protects(resource, &address.module)?
+        {
+            return Err(vec![protected(address)]);
         }
         planned.previous = self.moved.get(address).cloned();
         self.note(planned);
@@ -61,7 +66,7 @@ impl Planner<'_> {
         let schema = bound.resource(address)?;
         let mut object = Some(bound.read_state(address, instance).await?);
         if let Some(before) = object.clone().filter(|_| self.refresh) {
-            object = bound.refresh(address, before).await?;
+            (object, _) = bound.refresh(address, before).await?;
         }
         // How it was to be replaced does not matter to what is replaced already.
         let object = object.map(|object| Object { create_before_destroy: false, ..object });
@@ -89,10 +94,12 @@ impl Planner<'_> {
             if self.stop.is_cancelled() {
                 return Ok(());
             }
-            let block = self.config().resource(&address).map(|resource| self.config().block(resource));
+            let resource = self.config().resource(&address).filter(|_| instance.deposed.is_none());
             let bound = self.session.bound(&provider, &self.eval).await?;
             let object = bound.read_state(&address, &instance).await?;
-            if block.is_some_and(|block| block.lifecycle.prevent_destroy) && instance.deposed.is_none() {
+            if let Some(resource) = resource
+                && self.eval.protects(resource, &address.module)?
+            {
                 return Err(vec![protected(&address)]);
             }
             let mut planned = bound.plan_destroy(&address, &object, None).await?;

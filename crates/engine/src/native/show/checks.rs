@@ -2,7 +2,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value as Json, json};
 
 use crate::native::config::module_path;
-use crate::native::eval::{Checked, Checks, Kind, Objects};
+use crate::native::eval::{Checked, Checks, Kind, Objects, status};
 use crate::{Address, Key};
 
 /// The results of checks, in the form of a plan's JSON: in the order of the address.
@@ -21,7 +21,7 @@ pub fn stored_checks(stored: &RawValue) -> Json {
         let config = entry["config_addr"].as_str().unwrap_or_default().to_owned();
         results.declare(kind, config.clone());
         if entry["status"] != "unknown" {
-            results.expand(kind, config.clone());
+            results.expand(kind, config.clone(), []);
         }
         for object in entry["objects"].as_array().into_iter().flatten() {
             let failures = object["failure_messages"].as_array().into_iter().flatten();
@@ -63,7 +63,7 @@ fn check(kind: Kind, config: &str, objects: &Objects) -> Json {
         }
         (_, None) => {}
     }
-    let instance = |(object, checked): (&String, &Checked)| {
+    let instance = |(object, checked): (&String, &Option<Checked>)| {
         let mut address = Map::new();
         address.insert("to_display".into(), json!(object));
         if let Some(parsed) = Address::parse(object) {
@@ -76,8 +76,8 @@ fn check(kind: Kind, config: &str, objects: &Objects) -> Json {
                 address.insert("module".into(), json!(parsed.module));
             }
         }
-        let mut json = json!({ "address": address, "status": checked.status });
-        if !checked.failures.is_empty() {
+        let mut json = json!({ "address": address, "status": status(checked) });
+        if let Some(checked) = checked.as_ref().filter(|checked| !checked.failures.is_empty()) {
             json["problems"] = checked.failures.iter().map(|message| json!({ "message": message })).collect();
         }
         json

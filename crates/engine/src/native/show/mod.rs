@@ -2,6 +2,7 @@
 //! `relevant_attributes`, which describe the source rather than the change.
 
 mod checks;
+mod text;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,11 +20,12 @@ use super::object::{Planned, Reason, bare};
 use crate::state::{Instance, Resource, State, TERRAFORM_VERSION};
 use crate::{Action, Address, Key};
 use checks::{checks, stored_checks};
+pub use text::state_text;
 
 /// The schemas of all providers that a plan or a state has to do with, by the provider's address.
 pub type Schemas = BTreeMap<String, Arc<ProviderSchema>>;
 
-fn schema_of<'a>(schemas: &'a Schemas, provider: &str, address: &Address) -> Option<&'a Schema> {
+pub fn schema_of<'a>(schemas: &'a Schemas, provider: &str, address: &Address) -> Option<&'a Schema> {
     let schema = schemas.get(provider)?;
     let types = if address.data { &schema.data_sources } else { &schema.resources };
     types.get(&address.type_name)
@@ -181,7 +183,9 @@ fn planned_values(content: &Content, changes: &[&Planned], schemas: &Schemas) ->
         .map(|(name, output)| {
             let mut shown = json!({ "sensitive": output.sensitive || output.was_sensitive });
             if output.after.is_wholly_known() {
-                shown["type"] = output.after.ty.to_json();
+                // OpenTofu's plan does not keep of which type a null is.
+                let ty = if output.after.is_null() { &Type::Dynamic } else { &output.after.ty };
+                shown["type"] = ty.to_json();
                 shown["value"] = plain(&output.after);
             }
             (name.clone(), shown)

@@ -1,0 +1,222 @@
+//! One object at a time: made, changed, read or ended.
+
+use landform_cty::Value;
+use landform_protocol::{ApplyResourceChange, Schema};
+
+use super::Apply;
+use super::journal::{Fate, Target};
+use super::result::changed;
+use crate::native::change::{incompatibilities, sensitivity_differs};
+use crate::native::config::ResourceConfig;
+use crate::native::eval::Each;
+use crate::native::object::{Bound, Object, Outcome, Planned, Wishes, at, bare};
+use crate::{Action, Address, Diagnostic, IntentAction};
+
+impl Apply<'_> {
+    /// Nothing is to be done about an object, but what it promises is checked again.
+    pub(super) async fn conditions(&self, planned: &Planned) -> Outcome<()> {
+        let (resource, each) = self.block_of(&planned.address)?;
+        // OpenTofu takes the object from the state for it.
+        if let Some(instance) = self.stored(&planned.address, None) {
+            let bound = self.session.bound(&planned.provider, &self.eval).await?;
+            bound.read_state(&planned.address, &instance).await?;
+        }
+        self.eval.conditions(resource, &planned.address, &each, None)?;
+        self.eval.conditions(resource, &planned.address, &each, Some(&planned.after))
+    }
+
+    /// A data source that could not be read while the plan was made.
+    pub(super) async fn read(&self, planned: &Planned) -> Outcome<()> {
+        let address = &planned.address;
+        let (resource, each) = self.block_of(address)?;
+        let bound = self.session.bound(&planned.provider, &self.eval).await?;
+        let schema = bound.data_source(address)?;
+        self.eval.conditions(resource, address, &each, None)?;
+        let config = self.eval.body(resource, address, &each, &schema.block)?;
+        if !bare(&config).is_wholly_known() {
+            return Err(vec![unknown_config(address)]);
+        }
+        let value = bound.read_data(address, &config).await?;
+        let object = Object::read(&value, &config);
+        let instance = self.instance(schema, address, &object)?;
+        self.put(address, &bound, schema, instance);
+        self.eval.conditions(resource, address, &each, Some(&value))
+    }
+
+    /// Ends an object: the current one, or the deposed one with this key.
+    pub(super) async fn destroy(&self, planned: &Planned, deposed: Option<String>) -> Outcome<()> {
+        let address = &planned.address;
+        let bound = self.session.bound(&planned.provider, &self.eval).await?;
+        let Some(instance) = self.stored(address, deposed.as_deref()) else { return Ok(()) };
+        let object = bound.read_state(address, &instance).await?;
+        let schema = bound.resource(address)?;
+        let nothing = Value::null(schema.block.implied_type());
+        // The end of a deposed object is planned when it comes, as OpenTofu has it.
+        let replanned = match &deposed {
+            Some(_) => Some(bound.plan_destroy(address, &object, None).await?),
+            None => None,
+        };
+        let ending = replanned.as_ref().unwrap_or(planned);
+        let call = ApplyResourceChange {
+            type_name: address.type_name.clone(),
+            prior: bare(&ending.before),
+            planned: nothing.clone(),
+            config: nothing,
+            planned_private: ending.private.clone(),
+        };
+        let target = Target { address, deposed: deposed.as_deref() };
+        let made = self.make(&bound, target, &ending.private, IntentAction::Delete, call).await?;
+        let (mut diagnostics, answer) = (made.diagnostics, made.answer);
+        let failed = diagnostics.iter().any(Diagnostic::is_error);
+        if !answer.new_state.is_null() && !failed {
+            let what = "returned a non-null object after a destroy";
+            diagnostics.push(bound.broken(address, "Provider returned invalid result object after apply", what));
+        }
+        let fate = if answer.new_state.is_null() && failed {
+            Fate::Untouched
+        } else if answer.new_state.is_null() {
+            Fate::Gone
+        } else {
+            let value = bound.with_marks(schema, answer.new_state, &planned.before.clone().unmark_deep_with_paths().1);
+            let create_before_destroy = object.create_before_destroy && deposed.is_none();
+            let kept = Object { value, private: answer.private, create_before_destroy, ..object };
+            self.fate(schema, address, &kept)?
+        };
+        self.settle(made.intent, &bound, target, fate).await?;
+        self.finish(diagnostics)
+    }
+
+    pub(super) async fn change(&self, planned: &Planned) -> Outcome<()> {
+        let address = &planned.address;
+        let (resource, each) = self.block_of(address)?;
+        let bound = self.session.bound(&planned.provider, &self.eval).await?;
+        let schema = bound.resource(address)?;
+        if planned.action == Action::CreateBeforeDestroy {
+            self.depose(address);
+        }
+        let outcome = self.change_object(planned, resource, &each, &bound, schema).await;
+        if outcome.is_err() {
+            self.restore(address);
+        }
+        outcome?;
+        let value = self.eval.values().object(address);
+        match value {
+            Some(value) => self.eval.conditions(resource, address, &each, Some(&value)),
+            None => Ok(()),
+        }
+    }
+
+    async fn change_object(
+        &self,
+        planned: &Planned,
+        resource: &ResourceConfig,
+        each: &Each,
+        bound: &Bound,
+        schema: &Schema,
+    ) -> Outcome<()> {
+        let address = &planned.address;
+        let prior = match self.stored(address, None) {
+            Some(instance) => Some(bound.read_state(address, &instance).await?),
+            None => None,
+        };
+        self.eval.conditions(resource, address, each, None)?;
+        let config = self.eval.body(resource, address, each, &schema.block)?;
+        let wishes = Wishes {
+            force: None,
+            ignore: &self.config().block(resource).lifecycle.ignore_changes,
+            create_before_destroy: resource.create_before_destroy,
+            gone_private: Vec::new(),
+        };
+        let actual = bound.plan(address, prior.as_ref(), &config, &wishes, Some(planned)).await?;
+        self.check_actual(bound, schema, planned, &actual)?;
+        if actual.action == Action::NoOp {
+            return Ok(());
+        }
+        let dependencies: Vec<String> = resource.dependencies.iter().cloned().collect();
+        let create_before_destroy = resource.create_before_destroy;
+        let before = if actual.action == Action::Update { actual.before.clone() } else { null_like(schema) };
+        let only_sensitivity = actual.action == Action::Update
+            && bare(&before).equals(&bare(&actual.after)).as_bool() == Some(true)
+            && sensitivity_differs(&before, &actual.after);
+        if let Some(prior) = prior.as_ref().filter(|_| only_sensitivity) {
+            // Nothing changes for the provider, so it is not asked.
+            let object = Object { value: actual.after.clone(), dependencies, create_before_destroy, ..prior.clone() };
+            let instance = self.instance(schema, address, &object)?;
+            self.put(address, bound, schema, instance);
+            return Ok(());
+        }
+        let bare_config = bare(&config);
+        if !bare_config.is_wholly_known() {
+            return Err(vec![unknown_config(address)]);
+        }
+        let call = ApplyResourceChange {
+            type_name: address.type_name.clone(),
+            prior: bare(&before),
+            planned: bare(&actual.after),
+            config: bare_config,
+            planned_private: actual.private.clone(),
+        };
+        let action = if actual.action == Action::Update { IntentAction::Update } else { IntentAction::Create };
+        let target = Target { address, deposed: None };
+        let made = self.make(bound, target, &actual.private, action, call).await?;
+        let (object, diagnostics) = changed(bound, schema, &actual, prior.as_ref(), made.answer, made.diagnostics);
+        let fate = match object {
+            Some(object) => self.fate(schema, address, &Object { dependencies, create_before_destroy, ..object })?,
+            None => Fate::Untouched,
+        };
+        self.settle(made.intent, bound, target, fate).await?;
+        self.finish(diagnostics)
+    }
+
+    /// Puts the current object aside, so that its replacement can take its place.
+    fn depose(&self, address: &Address) {
+        let mut world = self.world();
+        let Some((provider, instance)) = world.state.current(address) else { return };
+        let (provider, mut instance) = (provider.to_owned(), instance.clone());
+        let key: String = uuid::Uuid::new_v4().simple().to_string()[..8].to_owned();
+        world.state.remove(address, None);
+        instance.deposed = Some(key.clone());
+        world.state.put(address, &provider, instance);
+        world.deposed.insert(address.clone(), key);
+    }
+
+    /// The replacement was not made: the object that was put aside is the current one again.
+    fn restore(&self, address: &Address) {
+        let mut world = self.world();
+        let Some(key) = world.deposed.get(address).cloned() else { return };
+        if world.state.current(address).is_some() {
+            return;
+        }
+        let Some((provider, instance)) = world.state.object(address, Some(&key)) else { return };
+        let (provider, mut instance) = (provider.to_owned(), instance.clone());
+        world.state.remove(address, Some(&key));
+        instance.deposed = None;
+        world.state.put(address, &provider, instance);
+        world.deposed.remove(address);
+    }
+
+    /// The plan that comes out with all values known must keep what the approved plan promised.
+    fn check_actual(&self, bound: &Bound, schema: &Schema, planned: &Planned, actual: &Planned) -> Outcome<()> {
+        let summary = "Provider produced inconsistent final plan";
+        let mut found = Vec::new();
+        let settled = planned.action == Action::Update && actual.action == Action::NoOp;
+        if planned.action != actual.action && !settled {
+            let what = format!("changed the planned action from {:?} to {:?}", planned.action, actual.action);
+            found.push(bound.broken(&planned.address, summary, &what));
+        }
+        for problem in incompatibilities(&schema.block, &planned.after, &actual.after) {
+            let what = format!("produced an invalid new value during apply ({problem})");
+            found.push(bound.broken(&planned.address, summary, &what));
+        }
+        if found.is_empty() { Ok(()) } else { Err(found) }
+    }
+}
+
+fn unknown_config(address: &Address) -> Diagnostic {
+    let detail = format!("The configuration of {address} still has unknown values during apply.");
+    at(address, Diagnostic::error("Configuration contains unknown value", detail))
+}
+
+fn null_like(schema: &Schema) -> Value {
+    Value::null(schema.block.implied_type())
+}

@@ -1,0 +1,167 @@
+//! One object and its provider: read it, plan it, change it. Who decides what to do, and when, is elsewhere.
+
+mod planning;
+mod reading;
+
+use std::sync::Arc;
+
+use landform_cty::{Marks, Path, Value};
+use landform_lang::IgnoreChanges;
+use landform_protocol::{CallError, Provider, ProviderSchema, Schema};
+
+use super::change::{mark_existing, schema_marks};
+use super::warnings::Warnings;
+use crate::{Action, Address, Diagnostic, Severity};
+
+/// A configured provider with its schema.
+#[derive(Clone)]
+pub struct Bound {
+    pub provider: Arc<dyn Provider>,
+    pub schema: Arc<ProviderSchema>,
+    /// As a state names it: `provider["registry.opentofu.org/hashicorp/time"]`.
+    pub address: String,
+    pub warnings: Warnings,
+}
+
+/// An object as it is known to exist. Its value carries marks.
+#[derive(Clone, Debug)]
+pub struct Object {
+    pub value: Value,
+    pub private: Vec<u8>,
+    pub tainted: bool,
+    pub dependencies: Vec<String>,
+    /// How the object is to be replaced one day, even if the configuration does not have it any longer.
+    pub create_before_destroy: bool,
+}
+
+/// What a plan of one object has to heed besides its configuration.
+pub struct Wishes<'a> {
+    /// Replace it even if nothing about it changed, for this reason.
+    pub force: Option<Reason>,
+    pub ignore: &'a IgnoreChanges,
+    pub create_before_destroy: bool,
+    /// What the provider gave to keep with an object that is gone: it gets that back with the plan of the next one.
+    pub gone_private: Vec<u8>,
+}
+
+/// What is to become of one object.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    pub address: Address,
+    /// The provider's address, as in [`Bound`].
+    pub provider: String,
+    pub action: Action,
+    pub reason: Option<Reason>,
+    /// Null if there is no object yet.
+    pub before: Value,
+    /// Null if there is to be none.
+    pub after: Value,
+    pub private: Vec<u8>,
+    /// The changes that cannot be made in place.
+    pub replace_paths: Vec<Path>,
+    pub importing: Option<String>,
+    /// The key of the deposed object that this is about, if it is about one.
+    pub deposed: Option<String>,
+    /// Where the object was before the configuration moved it.
+    pub previous: Option<Address>,
+}
+
+impl Planned {
+    /// Whether the plan would do anything about it.
+    pub fn effective(&self) -> bool {
+        self.action != Action::NoOp || self.importing.is_some() || self.previous.is_some()
+    }
+
+    pub fn replaces(&self) -> bool {
+        matches!(self.action, Action::Replace | Action::CreateBeforeDestroy)
+    }
+}
+
+/// Why an object is replaced or deleted, in the words of OpenTofu's JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    ReplaceBecauseCannotUpdate,
+    ReplaceBecauseTainted,
+    ReplaceByRequest,
+    ReplaceByTriggers,
+    DeleteBecauseNoResourceConfig,
+    DeleteBecauseNoModule,
+    DeleteBecauseWrongRepetition,
+    DeleteBecauseCountIndex,
+    DeleteBecauseEachKey,
+    DeleteBecauseEnabledFalse,
+    ReadBecauseConfigUnknown,
+    ReadBecauseDependencyPending,
+}
+
+pub type Outcome<T> = Result<T, Vec<Diagnostic>>;
+
+impl Bound {
+    pub fn resource(&self, address: &Address) -> Outcome<&Schema> {
+        self.schema.resources.get(&address.type_name).ok_or_else(|| {
+            let detail =
+                format!("The provider {} does not support resource type {:?}.", self.address, address.type_name);
+            vec![at(address, Diagnostic::error("Invalid resource type", detail))]
+        })
+    }
+
+    pub fn data_source(&self, address: &Address) -> Outcome<&Schema> {
+        self.schema.data_sources.get(&address.type_name).ok_or_else(|| {
+            let detail = format!("The provider {} does not support data source {:?}.", self.address, address.type_name);
+            vec![at(address, Diagnostic::error("Invalid data source", detail))]
+        })
+    }
+
+    /// Marks what the schema calls sensitive, and what was marked before it went to the provider.
+    pub fn with_marks(&self, schema: &Schema, value: Value, places: &[(Path, Marks)]) -> Value {
+        let from_schema = schema_marks(&schema.block, &value);
+        mark_existing(mark_existing(value, places), &from_schema)
+    }
+
+    /// The answer, or its errors. Its warnings are kept.
+    fn accept<T>(&self, address: &Address, diagnostics: landform_protocol::Diagnostics, answer: T) -> Outcome<T> {
+        let diagnostics: Vec<_> = diagnostics.into_iter().map(|diagnostic| translate(address, diagnostic)).collect();
+        if diagnostics.iter().any(Diagnostic::is_error) {
+            return Err(diagnostics);
+        }
+        self.warnings.add(diagnostics);
+        Ok(answer)
+    }
+
+    /// A diagnostic that blames the provider.
+    pub fn broken(&self, address: &Address, summary: &str, what: &str) -> Diagnostic {
+        let detail = format!(
+            "Provider {} {what} for {address}.\n\nThis is a bug in the provider, which should be reported in the \
+             provider's own issue tracker.",
+            self.address
+        );
+        at(address, Diagnostic::error(summary, detail))
+    }
+}
+
+pub fn bare(value: &Value) -> Value {
+    value.clone().unmark_deep().0
+}
+
+pub fn at(address: &Address, diagnostic: Diagnostic) -> Diagnostic {
+    Diagnostic { address: Some(address.to_string()), ..diagnostic }
+}
+
+/// The call did not come back.
+pub fn failed(address: &Address, error: &CallError) -> Vec<Diagnostic> {
+    vec![at(address, Diagnostic::error("Plugin did not respond", error.to_string()))]
+}
+
+pub fn translate(address: &Address, diagnostic: landform_protocol::Diagnostic) -> Diagnostic {
+    Diagnostic {
+        severity: match diagnostic.severity {
+            landform_protocol::Severity::Error => Severity::Error,
+            landform_protocol::Severity::Warning => Severity::Warning,
+        },
+        summary: diagnostic.summary,
+        detail: diagnostic.detail,
+        address: Some(address.to_string()),
+        range: None,
+    }
+}

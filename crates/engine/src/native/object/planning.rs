@@ -1,0 +1,227 @@
+//! What is to become of an object, according to its provider.
+
+use landform_cty::{Path, Step, Type, Value};
+use landform_protocol::{PlanAnswer, PlanResourceChange, Schema};
+
+use super::{Bound, Object, Outcome, Planned, Reason, Wishes, bare, failed};
+use crate::native::change::{attribute_at, invalid_plan, path_text, proposed_new, sensitivity_differs, with_ignored};
+use crate::{Action, Address};
+
+impl Bound {
+    /// Plans one object that the configuration wants. `earlier` is the plan that is being carried out, if one is.
+    pub async fn plan(
+        &self,
+        address: &Address,
+        prior: Option<&Object>,
+        config: &Value,
+        wishes: &Wishes<'_>,
+        earlier: Option<&Planned>,
+    ) -> Outcome<Planned> {
+        let schema = self.resource(address)?;
+        let block = &schema.block;
+        let nothing = Value::null(block.implied_type());
+        let tainted = prior.is_some_and(|object| object.tainted);
+        let (prior_value, prior_private) = match prior {
+            Some(object) if !tainted => (object.value.clone(), object.private.clone()),
+            Some(_) => (nothing.clone(), Vec::new()),
+            None => (nothing.clone(), wishes.gone_private.clone()),
+        };
+        self.validate(address, config).await?;
+        let (bare_config, mut config_marks) = config.clone().unmark_deep_with_paths();
+        // What is only written is not in the plan, so nothing there is secret.
+        config_marks.retain(|(path, _)| !attribute_at(block, path).is_some_and(|attribute| attribute.write_only));
+        let bare_prior = bare(&prior_value);
+        let heeded = with_ignored(block, &bare_prior, &bare_config, wishes.ignore);
+        let proposed = proposed_new(block, &bare_prior, &heeded);
+        let mut first = self.ask_plan(address, &bare_prior, proposed, &heeded, prior_private).await?;
+        if first.legacy_type_system {
+            first.planned = with_ignored(block, &bare_prior, &first.planned, wishes.ignore);
+        }
+        self.check_plan(address, schema, &first, &bare_prior, &heeded)?;
+        let replace_paths = self.real_replacements(address, schema, &first, &bare_prior)?;
+        let writes_only =
+            replace_paths.iter().any(|path| attribute_at(block, path).is_some_and(|attribute| attribute.write_only));
+        let unchanged = first.planned.equals(&bare_prior).as_bool() == Some(true);
+        let replace = if wishes.create_before_destroy { Action::CreateBeforeDestroy } else { Action::Replace };
+        let mut action = if bare_prior.is_null() {
+            Action::Create
+        } else if writes_only || wishes.force.is_some() {
+            replace
+        } else if unchanged {
+            Action::NoOp
+        } else if !replace_paths.is_empty() {
+            replace
+        } else {
+            Action::Update
+        };
+        let mut reason = match wishes.force {
+            // OpenTofu names the trigger of an object that is only now made, too.
+            Some(Reason::ReplaceByTriggers) if action == Action::Create => wishes.force,
+            _ if action != replace => None,
+            None => Some(Reason::ReplaceBecauseCannotUpdate),
+            force => force,
+        };
+        let mut answer = first;
+        if action == replace {
+            // What comes after a replacement is a new object, so the provider plans it once more without the old one.
+            let proposed = proposed_new(block, &nothing, &bare_config);
+            answer = self.ask_plan(address, &nothing, proposed, &bare_config, answer.planned_private).await?;
+        }
+        let mut before = prior_value;
+        if action == Action::Create
+            && let Some(old) = prior.filter(|object| object.tainted)
+        {
+            (action, reason, before) = (replace, Some(Reason::ReplaceBecauseTainted), old.value.clone());
+        }
+        let after = self.with_marks(schema, answer.planned, &config_marks);
+        if action == Action::NoOp && sensitivity_differs(&before, &after) {
+            action = Action::Update;
+        }
+        if let Some(earlier) = earlier
+            && earlier.replaces()
+            && action == Action::Create
+        {
+            // The old object is gone (or deposed) by now, so what is left of the replacement looks like a create.
+            (action, before) = (earlier.action, earlier.before.clone());
+        }
+        Ok(Planned {
+            address: address.clone(),
+            provider: self.address.clone(),
+            action,
+            reason,
+            before,
+            after,
+            private: answer.planned_private,
+            replace_paths,
+            importing: None,
+            deposed: None,
+            previous: None,
+        })
+    }
+
+    /// Plans the end of an object.
+    pub async fn plan_destroy(&self, address: &Address, object: &Object, reason: Option<Reason>) -> Outcome<Planned> {
+        let nothing = Value::null(self.resource(address)?.block.implied_type());
+        let mut private = object.private.clone();
+        if self.schema.capabilities.plan_destroy {
+            let prior = bare(&object.value);
+            let answer = self.ask_plan(address, &prior, nothing.clone(), &nothing, private).await?;
+            if !answer.planned.is_null() {
+                return Err(vec![self.broken(
+                    address,
+                    "Provider produced invalid plan",
+                    "planned a non-null destroy value",
+                )]);
+            }
+            private = answer.planned_private;
+        }
+        Ok(Planned {
+            address: address.clone(),
+            provider: self.address.clone(),
+            action: Action::Delete,
+            reason,
+            before: object.value.clone(),
+            after: nothing,
+            private,
+            replace_paths: Vec::new(),
+            importing: None,
+            deposed: None,
+            previous: None,
+        })
+    }
+
+    async fn ask_plan(
+        &self,
+        address: &Address,
+        prior: &Value,
+        proposed: Value,
+        config: &Value,
+        prior_private: Vec<u8>,
+    ) -> Outcome<PlanAnswer> {
+        let call = PlanResourceChange {
+            type_name: address.type_name.clone(),
+            prior: prior.clone(),
+            proposed,
+            config: config.clone(),
+            prior_private,
+        };
+        let mut answer = self.provider.plan_resource_change(call).await.map_err(|error| failed(address, &error))?;
+        let diagnostics = std::mem::take(&mut answer.diagnostics);
+        self.accept(address, diagnostics, answer)
+    }
+
+    fn check_plan(
+        &self,
+        address: &Address,
+        schema: &Schema,
+        answer: &PlanAnswer,
+        prior: &Value,
+        config: &Value,
+    ) -> Outcome<()> {
+        let problems = invalid_plan(&schema.block, prior, config, &answer.planned);
+        if answer.legacy_type_system {
+            // The old SDK cannot help it; OpenTofu tolerates it too.
+            for problem in problems {
+                tracing::debug!(%address, problem, "tolerated: a plan of a provider with the legacy type system");
+            }
+            return Ok(());
+        }
+        let broken = |problem: &String| {
+            self.broken(address, "Provider produced invalid plan", &format!("planned an invalid value: {problem}"))
+        };
+        if problems.is_empty() { Ok(()) } else { Err(problems.iter().map(broken).collect()) }
+    }
+
+    /// Of the paths that require replacement those at which something really changes. Providers name them generously.
+    fn real_replacements(
+        &self,
+        address: &Address,
+        schema: &Schema,
+        answer: &PlanAnswer,
+        prior: &Value,
+    ) -> Outcome<Vec<Path>> {
+        let mut real: Vec<Path> = Vec::new();
+        if prior.is_null() {
+            return Ok(real);
+        }
+        for path in &answer.requires_replace {
+            let path = resolve(path, prior, &answer.planned);
+            let (before, after) = (prior.at_path(&path), answer.planned.at_path(&path));
+            let null_of = |other: &Value| Value::null(other.ty.clone());
+            let (before, after) = match (before, after) {
+                (Some(before), Some(after)) => (before.clone(), after.clone()),
+                (Some(before), None) => (before.clone(), null_of(before)),
+                (None, Some(after)) => (null_of(after), after.clone()),
+                (None, None) => {
+                    let problem =
+                        format!("indicated \"requires replacement\" for a non-existent path {}", path_text(&path));
+                    return Err(vec![self.broken(address, "Provider produced invalid plan", &problem)]);
+                }
+            };
+            let write_only = attribute_at(&schema.block, &path).is_some_and(|attribute| attribute.write_only);
+            let changed = after.equals(&before).as_bool() != Some(true);
+            if (changed || write_only) && !real.contains(&path) {
+                real.push(path);
+            }
+        }
+        Ok(real)
+    }
+}
+
+/// The path in terms of the values: the wire does not tell a map's key from an attribute's name.
+fn resolve(path: &landform_protocol::Path, prior: &Value, planned: &Value) -> Path {
+    let mut resolved = Path::new();
+    for step in path {
+        let inside_map = [prior, planned]
+            .iter()
+            .find_map(|value| value.at_path(&resolved))
+            .is_some_and(|value| matches!(value.ty, Type::Map(_)));
+        resolved.push(match step {
+            landform_protocol::Step::Attribute(name) => Step::Attribute(name.clone()),
+            landform_protocol::Step::Key(key) if inside_map => Step::Key(key.clone()),
+            landform_protocol::Step::Key(key) => Step::Attribute(key.clone()),
+            landform_protocol::Step::Index(index) => Step::Index(usize::try_from(*index).unwrap_or(usize::MAX)),
+        });
+    }
+    resolved
+}

@@ -1,0 +1,146 @@
+//! What is known of an object: from the state, from its provider, from the outside.
+
+use landform_cty::{Mark, Marks, Value};
+use landform_protocol::{
+    ImportResourceState, ReadDataSource, ReadResource, UpgradeResourceState, ValidateResourceConfig,
+};
+
+use super::{Bound, Object, Outcome, at, bare, failed};
+use crate::native::change::{mark_existing, normalise_legacy};
+use crate::native::encode;
+use crate::state::Instance;
+use crate::{Address, Diagnostic};
+
+const NOT_THERE: &str = "Cannot import non-existent remote object";
+
+impl Object {
+    /// What a data source has said, as the state keeps it: secret where the configuration was. What the schema calls secret
+    /// it says anew each time.
+    pub fn read(value: &Value, config: &Value) -> Object {
+        let (_, places) = config.clone().unmark_deep_with_paths();
+        Object {
+            value: mark_existing(bare(value), &places),
+            private: Vec::new(),
+            tainted: false,
+            dependencies: Vec::new(),
+            create_before_destroy: false,
+        }
+    }
+}
+
+impl Bound {
+    /// Asks the provider for what a data source has to say. Configuration and answer are checked on the way.
+    pub async fn read_data(&self, address: &Address, config: &Value) -> Outcome<Value> {
+        let schema = self.data_source(address)?;
+        self.validate_data(address, config).await?;
+        let (bare_config, places) = config.clone().unmark_deep_with_paths();
+        let call = ReadDataSource { type_name: address.type_name.clone(), config: bare_config };
+        let (value, diagnostics) =
+            self.provider.read_data_source(call).await.map_err(|error| failed(address, &error))?;
+        let value = self.accept(address, diagnostics, value)?;
+        let problem = if value.is_null() {
+            Some("returned null")
+        } else if !value.is_wholly_known() {
+            Some("returned a value that is not wholly known")
+        } else {
+            None
+        };
+        if let Some(problem) = problem {
+            return Err(vec![self.broken(address, "Provider produced invalid object", problem)]);
+        }
+        Ok(self.with_marks(schema, value, &places))
+    }
+
+    pub async fn validate_data(&self, address: &Address, config: &Value) -> Outcome<()> {
+        let call = ValidateResourceConfig { type_name: address.type_name.clone(), config: bare(config) };
+        let answer = self.provider.validate_data_config(call).await.map_err(|error| failed(address, &error))?;
+        self.accept(address, answer, ())
+    }
+
+    pub async fn validate(&self, address: &Address, config: &Value) -> Outcome<()> {
+        let call = ValidateResourceConfig { type_name: address.type_name.clone(), config: bare(config) };
+        let answer = self.provider.validate_resource_config(call).await.map_err(|error| failed(address, &error))?;
+        self.accept(address, answer, ())
+    }
+
+    /// Takes an object from the state. The provider brings it into the form of today's schema.
+    pub async fn read_state(&self, address: &Address, instance: &Instance) -> Outcome<Object> {
+        let schema = self.resource(address)?;
+        let ty = schema.block.implied_type();
+        if instance.schema_version > u64::try_from(schema.version).unwrap_or_default() {
+            let detail = format!(
+                "The current state of {address} was created by a newer provider version than is currently selected. \
+                 Upgrade the {} provider to work with this state.",
+                self.address
+            );
+            let summary = "Resource instance managed by newer provider version";
+            return Err(vec![at(address, Diagnostic::error(summary, detail))]);
+        }
+        let attributes = instance.attributes.as_ref().map_or("{}", |raw| raw.get());
+        let same_version = i64::try_from(instance.schema_version) == Ok(schema.version);
+        let attributes_json = if same_version { encode::without_removed(attributes, &ty) } else { attributes.into() };
+        let call = UpgradeResourceState {
+            type_name: address.type_name.clone(),
+            version: i64::try_from(instance.schema_version).unwrap_or(i64::MAX),
+            attributes_json,
+        };
+        let (value, diagnostics) =
+            self.provider.upgrade_resource_state(call).await.map_err(|error| failed(address, &error))?;
+        let value = self.accept(address, diagnostics, value)?;
+        let secret = encode::sensitive_paths(instance).map_err(|detail| {
+            vec![at(address, Diagnostic::error("Invalid sensitive attribute paths in state", detail))]
+        })?;
+        let places: Vec<_> = secret.into_iter().map(|path| (path, Marks::from([Mark::Sensitive]))).collect();
+        Ok(Object {
+            value: mark_existing(value, &places),
+            private: instance.private.clone(),
+            tainted: instance.tainted(),
+            dependencies: instance.dependencies.clone(),
+            create_before_destroy: instance.create_before_destroy,
+        })
+    }
+
+    /// Asks the provider how the object is now; `None` if it is gone, with what the provider wants to be kept all the same.
+    pub async fn refresh(&self, address: &Address, object: Object) -> Outcome<(Option<Object>, Vec<u8>)> {
+        let schema = self.resource(address)?;
+        let (current, places) = object.value.clone().unmark_deep_with_paths();
+        let call = ReadResource { type_name: address.type_name.clone(), current, private: object.private.clone() };
+        let answer = self.provider.read_resource(call).await.map_err(|error| failed(address, &error))?;
+        let (value, private) = self.accept(address, answer.diagnostics, (answer.new_state, answer.private))?;
+        let value = normalise_legacy(&schema.block, value);
+        if value.is_null() {
+            return Ok((None, private));
+        }
+        let value = self.with_marks(schema, value, &places);
+        Ok((Some(Object { value, private, ..object }), Vec::new()))
+    }
+
+    /// Takes over an object that exists already.
+    pub async fn import(&self, address: &Address, id: &str) -> Outcome<Object> {
+        let object = self.ask_import(address, id).await?;
+        self.refresh(address, object).await?.0.ok_or_else(|| {
+            let detail =
+                format!("While attempting to import {address}, the provider found no object with the id {id:?}.");
+            vec![at(address, Diagnostic::error(NOT_THERE, detail))]
+        })
+    }
+
+    /// What the provider says of an object that it knows by this id, before it has looked at it.
+    pub async fn ask_import(&self, address: &Address, id: &str) -> Outcome<Object> {
+        let call = ImportResourceState { type_name: address.type_name.clone(), id: id.to_owned() };
+        let (imported, diagnostics) =
+            self.provider.import_resource_state(call).await.map_err(|error| failed(address, &error))?;
+        let imported = self.accept(address, diagnostics, imported)?;
+        let found = imported.into_iter().find(|resource| resource.type_name == address.type_name).ok_or_else(|| {
+            let detail = format!("The provider returned no object for {address} with the id {id:?}.");
+            vec![at(address, Diagnostic::error(NOT_THERE, detail))]
+        })?;
+        Ok(Object {
+            value: found.state,
+            private: found.private,
+            tainted: false,
+            dependencies: Vec::new(),
+            create_before_destroy: false,
+        })
+    }
+}

@@ -1,0 +1,191 @@
+//! Blocks as they are given: one by one, or by `dynamic` blocks, one for each element of a value.
+
+use hcl_edit::expr::Expression;
+use hcl_edit::structure::{Block, Structure};
+use landform_cty::{Data, Marks, Type, Value};
+
+use super::Decoder;
+use crate::{Body, Diagnostic, Expr, SourceRange};
+
+/// One block of a kind.
+pub(super) struct Given {
+    pub body: Body,
+    pub labels: Vec<String>,
+    pub place: SourceRange,
+    /// What the iterator means inside of it.
+    pub iterator: Option<(String, Value)>,
+    /// It stands for any number of blocks: what they are made from is not known yet.
+    pub unknown: bool,
+}
+
+impl Decoder<'_> {
+    /// The blocks of one kind, in the order of the text.
+    pub(super) fn given(&mut self, body: &Body, name: &str) -> Vec<Given> {
+        let mut given = Vec::new();
+        for block in body.node.blocks() {
+            let inner = |block: &Block| Body { node: block.body.clone(), source: body.source.clone() };
+            if block.ident.as_str() == name {
+                given.push(Given {
+                    body: inner(block),
+                    labels: block.labels.iter().map(|label| label.as_str().to_owned()).collect(),
+                    place: body.place(block),
+                    iterator: None,
+                    unknown: false,
+                });
+            } else if is_dynamic(block, name) {
+                match self.expand(name, &inner(block), body.place(block)) {
+                    Ok(blocks) => given.extend(blocks),
+                    Err(problems) => self.found.extend(problems),
+                }
+            }
+        }
+        given
+    }
+
+    fn expand(&mut self, name: &str, dynamic: &Body, place: SourceRange) -> Result<Vec<Given>, Vec<Diagnostic>> {
+        let parts = Dynamic::read(name, dynamic, &place)?;
+        let range = parts.for_each.range();
+        let value = if self.unknown { Ok(Value::unknown(Type::Dynamic)) } else { self.evaluate(&parts.for_each) };
+        let value = value.map_err(|problems| problems.0)?;
+        let wrong =
+            |detail: String| Err(vec![Diagnostic::new("Invalid dynamic for_each value", detail).at(range.clone())]);
+        if value.is_null() {
+            return wrong("Cannot use a null value in for_each.".to_owned());
+        }
+        if value.ty.is_primitive() {
+            let ty = value.ty.friendly_name();
+            return wrong(format!("Cannot use a {ty} value in for_each. An iterable collection is required."));
+        }
+        let (value, marks) = value.unmark();
+        let elements: Vec<(Value, Value)> = match &value.data {
+            Data::Sequence(elements) if matches!(value.ty, Type::Set(_)) => {
+                elements.iter().map(|element| (element.clone(), element.clone())).collect()
+            }
+            Data::Sequence(elements) => {
+                let pair = |(index, element): (usize, &Value)| (Value::number(index), element.clone());
+                elements.iter().enumerate().map(pair).collect()
+            }
+            Data::Mapping(elements) => {
+                elements.iter().map(|(key, element)| (Value::string(key), element.clone())).collect()
+            }
+            _ => {
+                let any = Value::unknown(Type::Dynamic);
+                let block = self.one(&parts, (any.clone(), any), &marks, &place)?;
+                return Ok(vec![Given { unknown: true, ..block }]);
+            }
+        };
+        self.budget.spend_steps(elements.len() as u64).map_err(|limit| vec![limit.at(range)])?;
+        elements.into_iter().map(|pair| self.one(&parts, pair, &marks, &place)).collect()
+    }
+
+    fn one(
+        &mut self,
+        parts: &Dynamic,
+        (key, value): (Value, Value),
+        marks: &Marks,
+        place: &SourceRange,
+    ) -> Result<Given, Vec<Diagnostic>> {
+        let (key, value) = (key.with_marks(marks), value.with_marks(marks));
+        let iterator = (parts.iterator.clone(), Value::object([("key", key), ("value", value)]));
+        self.bound.push(iterator.clone());
+        let labels = parts.labels.iter().map(|label| self.label(label)).collect::<Result<Vec<_>, _>>();
+        self.bound.pop();
+        Ok(Given {
+            body: parts.content.clone(),
+            labels: labels?,
+            place: place.clone(),
+            iterator: Some(iterator),
+            unknown: false,
+        })
+    }
+
+    fn label(&mut self, expr: &Expr) -> Result<String, Vec<Diagnostic>> {
+        let value = self.evaluate(expr).map_err(|problems| problems.0)?;
+        let wrong =
+            |detail: &str| vec![Diagnostic::new("Invalid dynamic block label", detail.to_owned()).at(expr.range())];
+        let (value, marks) = value.unmark();
+        if !marks.is_empty() {
+            return Err(wrong("Cannot use a marked value as a dynamic block label."));
+        }
+        if value.is_null() {
+            return Err(wrong("Cannot use a null value as a dynamic block label."));
+        }
+        match value.convert(&Type::String) {
+            Err(error) => Err(wrong(&format!("Cannot use this value as a dynamic block label: {error}."))),
+            Ok(text) => match text.as_str() {
+                Some(text) => Ok(text.to_owned()),
+                None => {
+                    Err(wrong("This value is not yet known. Dynamic block labels must be immediately-known values."))
+                }
+            },
+        }
+    }
+}
+
+/// Whether a block makes blocks of this kind.
+fn is_dynamic(block: &Block, name: &str) -> bool {
+    block.ident.as_str() == "dynamic" && block.labels.first().is_some_and(|label| label.as_str() == name)
+}
+
+/// The parts of a `dynamic` block.
+struct Dynamic {
+    for_each: Expr,
+    iterator: String,
+    labels: Vec<Expr>,
+    content: Body,
+}
+
+impl Dynamic {
+    fn read(name: &str, body: &Body, place: &SourceRange) -> Result<Dynamic, Vec<Diagnostic>> {
+        let wrong = |summary: &str, detail: &str| vec![Diagnostic::new(summary, detail).at(place.clone())];
+        let (mut for_each, mut labels, mut content) = (None, Vec::new(), Vec::new());
+        let mut iterator = name.to_owned();
+        for structure in &body.node {
+            match structure {
+                Structure::Block(block) if block.ident.as_str() == "content" => content.push(block),
+                Structure::Block(block) => {
+                    let kind = block.ident.as_str();
+                    return Err(wrong(
+                        "Unsupported block type",
+                        &format!("Blocks of type {kind:?} are not expected here."),
+                    ));
+                }
+                Structure::Attribute(attribute) => match (attribute.key.as_str(), &attribute.value) {
+                    ("for_each", value) => for_each = Some(body.expr(value)),
+                    ("iterator", Expression::Variable(name)) => iterator = name.as_str().to_owned(),
+                    ("iterator", _) => {
+                        let detail = "Dynamic iterator must be a single variable name.";
+                        return Err(wrong("Invalid dynamic iterator name", detail));
+                    }
+                    ("labels", Expression::Array(elements)) => {
+                        labels = elements.iter().map(|element| body.expr(element)).collect();
+                    }
+                    ("labels", _) => {
+                        return Err(wrong("Invalid expression", "A static list expression is required."));
+                    }
+                    (other, _) => {
+                        let detail = format!("An argument named {other:?} is not expected here.");
+                        return Err(wrong("Unsupported argument", &detail));
+                    }
+                },
+            }
+        }
+        let missing = "The argument \"for_each\" is required, but no definition was found.";
+        let for_each = for_each.ok_or_else(|| wrong("Missing required argument", missing))?;
+        match content.as_slice() {
+            [content] => {
+                let content = Body { node: content.body.clone(), source: body.source.clone() };
+                Ok(Dynamic { for_each, iterator, labels, content })
+            }
+            [] => {
+                let detail = "A dynamic block must have a nested block of type \"content\" to describe the body of each \
+                              generated block.";
+                Err(wrong("Missing dynamic content block", detail))
+            }
+            _ => {
+                let detail = "Only one nested content block is allowed for each dynamic block.";
+                Err(wrong("Extraneous dynamic content block", detail))
+            }
+        }
+    }
+}
