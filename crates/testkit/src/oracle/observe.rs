@@ -1,6 +1,8 @@
 use std::collections::BTreeSet;
 use std::process::Output;
+use std::sync::LazyLock;
 
+use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -30,15 +32,26 @@ pub struct Ended {
     pub warnings: BTreeSet<String>,
 }
 
+/// What a terminal is told of colours.
+static COLOUR: LazyLock<Regex> = LazyLock::new(|| Regex::new("\u{1b}\\[[0-9;]*m").expect("the pattern is one"));
+
+/// Where a cycle begins is drawn by lot.
+fn in_order(summary: &str) -> String {
+    let Some(members) = summary.strip_prefix("Cycle: ") else { return summary.to_owned() };
+    let mut members: Vec<&str> = members.split(", ").collect();
+    members.sort_unstable();
+    format!("Cycle: {}", members.join(", "))
+}
+
 impl Ended {
     pub fn of(output: &Output) -> Ended {
         let mut ended =
             Ended { code: output.status.code().unwrap_or(-1), errors: BTreeSet::new(), warnings: BTreeSet::new() };
         for stream in [&output.stdout, &output.stderr] {
-            for line in String::from_utf8_lossy(stream).lines() {
+            for line in COLOUR.replace_all(&String::from_utf8_lossy(stream), "").lines() {
                 let line = line.trim_start_matches(['│', ' ']);
                 if let Some(summary) = line.strip_prefix("Error: ") {
-                    ended.errors.insert(summary.trim().to_owned());
+                    ended.errors.insert(in_order(summary.trim()));
                 } else if let Some(summary) = line.strip_prefix("Warning: ") {
                     ended.warnings.insert(summary.trim().to_owned());
                 }

@@ -1,0 +1,162 @@
+//! `landform tf` in the place of `tofu`: the commands beside plan and apply, and what is handed over.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use landform_testkit::parts;
+use landform_testkit::tofu::Tofu;
+
+const MAIN: &str = r#"
+terraform {
+  required_providers {
+    time = {
+      source  = "hashicorp/time"
+      version = "~> 0.14, < 1.0.0"
+    }
+  }
+}
+variable "word" { default = "x" }
+locals { twice = "${var.word}${var.word}" }
+resource "time_static" "now" { triggers = { word = local.twice } }
+resource "terraform_data" "a" {
+  count = 2
+  input = { index = count.index, list = [1, "two"] }
+}
+module "m" { source = "./m" }
+"#;
+
+struct Folder {
+    tofu: Tofu,
+    _temporary: tempfile::TempDir,
+}
+
+impl Folder {
+    fn new() -> Folder {
+        let temporary = tempfile::tempdir().unwrap();
+        let tofu = Tofu::new(&temporary.path().join("work"), &parts::mirror()).unwrap();
+        tofu.write("main.tf", MAIN).unwrap();
+        std::fs::create_dir(tofu.folder().join("m")).unwrap();
+        tofu.write("m/main.tf", "resource \"terraform_data\" \"inner\" {}\n").unwrap();
+        Folder { tofu, _temporary: temporary }
+    }
+
+    fn command(&self, engine: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_landform"));
+        command.arg("tf").args(args).current_dir(self.tofu.folder());
+        command.env("TF_CLI_CONFIG_FILE", self.tofu.config()).env("LANDFORM_ENGINE", engine);
+        // The real one, and nothing else that might be on this machine.
+        command.env("PATH", parts::tofu().parent().unwrap()).env("CHECKPOINT_DISABLE", "1");
+        command
+    }
+
+    fn native(&self, args: &[&str]) -> Output {
+        let output = self.command("native", args).output().unwrap();
+        assert!(output.status.success(), "landform tf {args:?}: {}", text(&output));
+        output
+    }
+
+    fn tofu(&self, args: &[&str]) -> Output {
+        let output = self.tofu.run(args).unwrap();
+        assert!(output.status.success(), "tofu {args:?}: {}", text(&output));
+        output
+    }
+
+    fn file(&self, name: &str) -> String {
+        std::fs::read_to_string(self.tofu.folder().join(name)).unwrap()
+    }
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn feed(mut command: Command, input: &str) -> Output {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn init_leaves_what_tofu_leaves() {
+    let (ours, theirs) = (Folder::new(), Folder::new());
+    theirs.tofu(&["init", "-no-color"]);
+    ours.native(&["init", "-no-color", "-input=false"]);
+    assert_eq!(ours.file(".terraform.lock.hcl"), theirs.file(".terraform.lock.hcl"));
+    // OpenTofu needs no init of its own, and both find the same once more.
+    ours.tofu(&["plan", "-no-color"]);
+    let again = text(&ours.native(&["init"]));
+    assert!(again.contains("Using previously-installed registry.opentofu.org/hashicorp/time"), "{again}");
+    let wrong = ours.file(".terraform.lock.hcl").replace("h1:", "h1:x");
+    ours.tofu.write(".terraform.lock.hcl", &wrong).unwrap();
+    let refused = ours.command("native", &["init"]).output().unwrap();
+    assert!(!refused.status.success() && text(&refused).contains("checksums"), "{}", text(&refused));
+}
+
+#[test]
+fn the_console_and_single_objects_read_as_tofu_shows_them() {
+    let folder = Folder::new();
+    folder.tofu(&["init"]);
+    folder.tofu(&["apply", "-auto-approve"]);
+    let input = "1 + 1\nlocal.twice\nterraform_data.a[1].output\n[for o in terraform_data.a : o.input.index]\n\
+                 { a = \"b\", c = null }\ntime_static.now.triggers\ntype({ a = [1] })\nvar.word == \"x\"\n";
+    let mut theirs = Command::new(parts::tofu());
+    theirs.args(["console", "-no-color"]).current_dir(folder.tofu.folder());
+    theirs.env("TF_CLI_CONFIG_FILE", folder.tofu.config());
+    let (theirs, ours) = (feed(theirs, input), feed(folder.command("native", &["console"]), input));
+    assert_eq!(text(&ours), text(&theirs));
+    let wrong = feed(folder.command("native", &["console"]), "local.nobody\n1\n");
+    assert!(
+        !wrong.status.success() && text(&wrong).contains("Reference to undeclared local value"),
+        "{}",
+        text(&wrong)
+    );
+    for address in ["terraform_data.a[1]", "time_static.now", "module.m.terraform_data.inner"] {
+        let show = ["state", "show", "-no-color", address];
+        assert_eq!(text(&folder.native(&show)), text(&folder.tofu(&show)), "{address}");
+    }
+}
+
+#[test]
+fn what_is_outside_is_handed_to_tofu_or_refused_with_the_reason() {
+    let folder = Folder::new();
+    folder.tofu(&["init"]);
+    let plan = ["plan", "-no-color", "-out=saved", "-target=terraform_data.a"];
+    let refused = folder.command("native", &plan).output().unwrap();
+    assert_eq!(refused.status.code(), Some(3), "{}", text(&refused));
+    assert!(text(&refused).contains("flag -target"), "{}", text(&refused));
+    let handed = folder.command("auto", &plan).output().unwrap();
+    assert!(handed.status.success(), "{}", text(&handed));
+    assert!(String::from_utf8_lossy(&handed.stderr).contains("flag -target"), "{}", text(&handed));
+    // What OpenTofu has planned, OpenTofu applies.
+    let applied = folder.command("auto", &["apply", "-no-color", "saved"]).output().unwrap();
+    assert!(text(&applied).contains("Apply complete! Resources: 2 added"), "{}", text(&applied));
+    let workspaces = folder.command("auto", &["workspace", "list"]).output().unwrap();
+    assert!(text(&workspaces).contains("* default"), "{}", text(&workspaces));
+    folder.tofu.write("more.tf", "check \"c\" {\n  data \"terraform_remote_state\" \"x\" {}\n}\n").unwrap();
+    let refused = folder.command("native", &["plan"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(3), "{}", text(&refused));
+    assert!(text(&refused).contains("data block in a check (more.tf:2)"), "{}", text(&refused));
+    std::fs::remove_file(folder.tofu.folder().join("more.tf")).unwrap();
+    let nobody = folder.command("sometimes", &["plan"]).output().unwrap();
+    assert_eq!(nobody.status.code(), Some(1), "{}", text(&nobody));
+}
+
+#[test]
+fn mistakes_are_shown_with_their_lines_all_at_once() {
+    let folder = Folder::new();
+    folder.tofu(&["init"]);
+    let wrong =
+        "resource \"terraform_data\" \"w\" {\n  input = local.nobody\n}\n\noutput \"o\" {\n  value = var.nobody\n}\n";
+    folder.tofu.write("wrong.tf", wrong).unwrap();
+    let output = folder.command("native", &["plan"]).output().unwrap();
+    let text = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    for part in [
+        "on wrong.tf line 2, in resource \"terraform_data\" \"w\":\n   2:   input = local.nobody",
+        "on wrong.tf line 6, in output \"o\":\n   6:   value = var.nobody",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(!Path::new(&folder.tofu.folder().join("terraform.tfstate")).exists(), "nothing was written");
+}
