@@ -3,6 +3,7 @@
 //! Promise: nothing here pretends. A part is the real thing, found where [`parts`] says, or the test fails and says
 //! how to get it. Absent on purpose: fetching parts (that is `cargo xtask parts`).
 
+pub mod figures;
 pub mod judge;
 pub mod landform;
 pub mod ledger;

@@ -45,6 +45,31 @@ pub fn platform() -> &'static str {
     "linux_amd64"
 }
 
+/// hashicorp/aws, an optional part.
+pub struct Aws {
+    /// A filesystem mirror, unpacked.
+    pub mirror: PathBuf,
+    /// With its registry, as the mirror has it.
+    pub source: String,
+    pub version: String,
+}
+
+/// The provider hashicorp/aws, if `LANDFORM_TEST_AWS_MIRROR` names a mirror that has it for this machine.
+pub fn aws() -> Option<Aws> {
+    let mirror = PathBuf::from(std::env::var_os("LANDFORM_TEST_AWS_MIRROR")?);
+    let names = |folder: &Path| -> Vec<String> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    };
+    names(&mirror).into_iter().find_map(|host| {
+        let source = format!("{host}/hashicorp/aws");
+        let folder = mirror.join(&source);
+        let mut versions = names(&folder).into_iter();
+        let version = versions.find(|version| folder.join(version).join(platform()).is_dir())?;
+        Some(Aws { mirror: mirror.clone(), source, version })
+    })
+}
+
 /// The folder with the program `check`, which checks a simulator with the vendor's own client.
 pub fn vendor_check(vendor: &str) -> PathBuf {
     let folder = cache().join("vendor-check").join(vendor);

@@ -64,9 +64,21 @@ enum Task {
     },
     /// Measures runs per minute: terraform-exec, our `cli` engine, our `native` engine, in one run.
     Bench {
+        #[command(subcommand)]
+        part: Option<Bench>,
         /// How long each of them is measured.
         #[arg(long, default_value_t = 30)]
         seconds: u64,
+    },
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// The native engine's figures beside their goals, beside terraform-exec and `tofu`.
+    Engine {
+        /// For `landform-bench-engine`: names of rows, `--seconds N`, `--workers N`, `--objects N,N`, `--concurrent N`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
     },
 }
 
@@ -82,6 +94,7 @@ fn main() -> Result<()> {
         Task::Kills { applies, seed, .. } => test::kills(applies, seed),
         Task::Chaos { seed, kills } => test::chaos(seed, kills, &[]),
         Task::Oracle { release, args } => test::oracle(release, &args),
-        Task::Bench { seconds } => test::bench(seconds),
+        Task::Bench { part: Some(Bench::Engine { args }), .. } => test::bench_engine(&args),
+        Task::Bench { part: None, seconds } => test::bench(seconds),
     }
 }

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that must hold, in the order in which it fails fastest.
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
@@ -83,12 +84,26 @@ pub fn chaos(seed: u64, kills: u32, more: &[&str]) -> Result<()> {
 pub fn bench(seconds: u64) -> Result<()> {
     build_release()?;
     parts::get()?;
+    let program = terraform_exec()?;
+    shell::step("bench", release("landform-bench").args(["--seconds", &seconds.to_string(), "--peer"]).arg(&program))
+}
+
+pub fn bench_engine(args: &[String]) -> Result<()> {
+    parts::get()?;
+    let build = ["build", "--release", "--locked", "--quiet", "-p", "landform", "-p", "landform-bench", "--bins"];
+    shell::step("release build", shell::cargo().args(build))?;
+    let program = terraform_exec()?;
+    shell::step("bench engine", release("landform-bench-engine").arg("--peer").arg(&program).args(args))
+}
+
+/// The peer that runs per minute are compared with.
+fn terraform_exec() -> Result<PathBuf> {
     let program = parts::cache()?.join("bench-terraform-exec");
     shell::quiet(
         "building the terraform-exec program",
         Command::new("go").current_dir("bench/terraform-exec").args(["build", "-o"]).arg(&program).arg("."),
     )?;
-    shell::step("bench", release("landform-bench").args(["--seconds", &seconds.to_string(), "--peer"]).arg(&program))
+    Ok(program)
 }
 
 fn build_release() -> Result<()> {

@@ -2,7 +2,6 @@
 //! `cli` engine (with and without a kept plan) and Landform with its `native` engine. Landform is measured through REST with every promise on:
 //! journal, fencing, sealing, commits flushed to disk. Each run is a new deployment with one `time_static`.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
+use landform_testkit::figures::{cores, cpu_seconds, fsync_millis};
 use landform_testkit::landform::{Landform, Setup, answer};
 use landform_testkit::parts;
 use serde_json::{Value, json};
@@ -143,31 +143,4 @@ async fn one(landform: &Landform, engine: &str, number: u64) -> Result<()> {
     let ended = answer(request).await?;
     ensure!(ended["run"]["status"] == "succeeded" && ended["outputs"]["at"]["value"].is_string(), "{ended}");
     Ok(())
-}
-
-/// CPU time of the process and of all its children that have ended.
-fn cpu_seconds(pid: u32) -> Result<f64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let behind_name = text.rsplit_once(')').context("/proc/PID/stat has a name")?.1;
-    let fields: Vec<&str> = behind_name.split_ascii_whitespace().collect();
-    let ticks: f64 = fields[11..15].iter().map(|field| field.parse::<f64>().unwrap_or_default()).sum();
-    // The kernel's unit here is a hundredth of a second on every Linux that matters.
-    Ok(ticks / 100.0)
-}
-
-fn fsync_millis() -> Result<f64> {
-    let mut file = tempfile::tempfile()?;
-    let mut times = Vec::new();
-    for _ in 0..50 {
-        file.write_all(&[7; 4096])?;
-        let begin = Instant::now();
-        file.sync_all()?;
-        times.push(begin.elapsed().as_secs_f64() * 1000.0);
-    }
-    times.sort_by(f64::total_cmp);
-    Ok(times[times.len() / 2])
-}
-
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
