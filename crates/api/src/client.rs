@@ -14,9 +14,9 @@ use serde::de::DeserializeOwned;
 use crate::{
     Accepted, AuditEntry, AuditList, BatchResult, Connection, ConnectionList, ConnectionSpec, Delivery, DeliveryList,
     Deployment, DeploymentList, DeploymentSpec, Event, EventList, FailureGroup, FailureList, Outputs, ProblemBody,
-    Recovery, Reject, RetryAll, Rollback, Run, RunList, RunRequest, Template, TemplateDetail, TemplateList,
-    TemplateUse, TemplateUseList, TemplateVersion, Tenant, TenantList, TenantSpec, Timestamp, Token, TokenList,
-    TokenMade, TokenSpec, Webhook, WebhookList, WebhookMade, WebhookSpec,
+    Recovery, Reject, ResourceList, RetryAll, Rollback, Run, RunList, RunRequest, Template, TemplateDetail,
+    TemplateList, TemplateUse, TemplateUseList, TemplateVersion, Tenant, TenantList, TenantSpec, Timestamp, Token,
+    TokenList, TokenMade, TokenSpec, Webhook, WebhookList, WebhookMade, WebhookSpec,
 };
 
 const CONNECT: Duration = Duration::from_secs(10);
@@ -86,6 +86,20 @@ pub struct RunFilter {
     /// The code of a failure.
     pub code: Option<String>,
     pub since: Option<Timestamp>,
+}
+
+/// Which objects of the inventory.
+#[derive(Clone, Debug, Default)]
+pub struct ResourceFilter {
+    pub tenant: Option<TenantName>,
+    pub deployment: Option<DeploymentName>,
+    pub kind: Option<String>,
+    /// The object's id, exactly.
+    pub id: Option<String>,
+    /// A part of the address or of the id.
+    pub text: Option<String>,
+    /// The `next` of the page before.
+    pub after: Option<String>,
 }
 
 /// What is paused, or goes on.
@@ -290,6 +304,18 @@ impl Client {
         query.add("code", filter.code.as_ref());
         query.add("since", filter.since.as_ref());
         self.get(&query.of("runs")).await.map(|list: RunList| list.runs)
+    }
+
+    /// One page of the inventory.
+    pub async fn resources(&self, filter: &ResourceFilter) -> Result<ResourceList, ClientError> {
+        let mut query = Query::default();
+        query.add("tenant", filter.tenant.as_ref());
+        query.add("deployment", filter.deployment.as_ref());
+        query.add("type", filter.kind.as_ref());
+        query.add("id", filter.id.as_ref());
+        query.add("q", filter.text.as_ref());
+        query.add("after", filter.after.as_ref());
+        self.get(&query.of("resources")).await
     }
 
     pub async fn run(&self, id: RunId) -> Result<Run, ClientError> {

@@ -10,6 +10,7 @@ mod connection;
 mod deployment;
 mod event;
 mod problem;
+mod resource;
 mod run;
 mod state;
 mod template;
@@ -19,7 +20,8 @@ mod webhook;
 
 pub use access::{AuditEntry, AuditList, Token, TokenList, TokenMade, TokenSpec};
 pub use client::{
-    AuditFilter, BatchResults, Client, ClientError, Events, Location, RunFilter, Scope, Write, install_cryptography,
+    AuditFilter, BatchResults, Client, ClientError, Events, Location, ResourceFilter, RunFilter, Scope, Write,
+    install_cryptography,
 };
 pub use connection::{Connection, ConnectionList, ConnectionSpec};
 pub use deployment::{
@@ -27,6 +29,7 @@ pub use deployment::{
 };
 pub use event::{Event, EventBody, EventList};
 pub use problem::ProblemBody;
+pub use resource::{Resource, ResourceList};
 pub use run::{FailureGroup, FailureList, Recovery, Reject, Rejection, RetryAll, Rollback, Run, RunList, RunRequest};
 pub use state::{StateEdited, StateMove, StateRemove, StateVersion, StateVersionList};
 pub use template::{

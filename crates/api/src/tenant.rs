@@ -10,6 +10,15 @@ pub struct TenantSpec {
     /// Whoever asked for a change must not approve it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub separate_approver: Option<bool>,
+    /// Runs under way at the same time; 0 is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<u32>,
+    /// Deployments; 0 is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_deployments: Option<u32>,
+    /// Runs that wait for a worker; 0 is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_waiting_runs: Option<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -17,6 +26,13 @@ pub struct Tenant {
     pub name: TenantName,
     #[serde(default)]
     pub separate_approver: bool,
+    /// Left out where there is no limit, as the two below.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_deployments: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_waiting_runs: Option<i64>,
     pub created_at: Timestamp,
 }
 

@@ -4,11 +4,32 @@ use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 /// Makes a folder (and those above it) with mode 0700; narrows an existing one.
 pub fn private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+}
+
+/// Says that a folder of a cache is used now, for [`remove_unused`].
+pub fn mark_used(folder: &Path) -> io::Result<()> {
+    fs::File::open(folder)?.set_modified(SystemTime::now())
+}
+
+/// Removes the folders of a cache that were not used for so long. Only while nobody uses the cache: at a process's start.
+pub fn remove_unused(cache: &Path, for_longer_than: Duration) -> io::Result<usize> {
+    let mut removed = 0;
+    for entry in fs::read_dir(cache)? {
+        let entry = entry?;
+        let about = entry.metadata()?;
+        let age = about.modified()?.elapsed().unwrap_or_default();
+        if about.is_dir() && age > for_longer_than {
+            fs::remove_dir_all(entry.path())?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
 }
 
 /// Writes a file of mode 0600 so that after a crash the old content or the new one is there, never half of one.

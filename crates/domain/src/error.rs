@@ -99,6 +99,8 @@ codes! {
     RunInDoubt "run_in_doubt" Conflict "Answer its doubts with `recover` first: what was made may exist.",
     RunNotInDoubt "run_not_in_doubt" Conflict "Only a run that needs recovery can be recovered.",
     DoubtUnknown "doubt_unknown" Unprocessable "Name an address from the run's list of doubts.",
+    DeploymentQuota "deployment_quota" Conflict "Destroy deployments that are not needed, or have an admin raise the tenant's `max_deployments`.",
+    WaitingQuota "waiting_quota" Limited "Try again when some of the tenant's runs have ended, or have an admin raise its `max_waiting_runs`.",
     MoveIllegal "move_illegal" Conflict "The run is in another state than the caller thinks. Read it again.",
     EngineUnsupported "engine_unsupported" Failed "Choose `auto` or `cli`, or change what the native engine names.",
     EngineMissing "engine_missing" Failed "This worker has no such engine. Name the `tofu` binary, or choose another engine.",

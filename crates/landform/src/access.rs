@@ -1,10 +1,12 @@
 use clap::{Args, Subcommand};
 use landform_api::{AuditEntry, AuditFilter, Token, TokenSpec};
-use landform_domain::{Role, TenantName};
+use landform_base::file;
+use landform_domain::{Actor, Role, TenantName};
+use landform_store::NewToken;
 
-use crate::connection::Connection;
+use crate::connection::{Connection, token_file};
 use crate::failure::Failure;
-use crate::{name_of, show};
+use crate::{house, name_of, show};
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
@@ -21,6 +23,12 @@ pub enum Command {
         /// Seconds after which it works no more
         #[arg(long, value_name = "SECONDS")]
         lifetime: Option<u64>,
+    },
+    /// Make a new admin token when all are lost: in the data folder itself, with the server stopped if it is on SQLite
+    Admin {
+        /// A PostgreSQL URL [default: SQLite in the data folder]
+        #[arg(long, env = "LANDFORM_DATABASE", hide_env_values = true, value_name = "URL")]
+        database: Option<String>,
     },
     /// List the tokens that work
     List,
@@ -48,9 +56,34 @@ pub struct Audit {
     limit: Option<u32>,
 }
 
+/// Whoever can read the master key may do everything anyway.
+async fn new_admin(database: Option<&str>, connection: &Connection, json: bool) -> Result<(), Failure> {
+    let data = connection.data_folder()?;
+    let options = landform_store::Options::new(house::location(database, &data), house::master_key(&data)?);
+    let opened = landform_store::Store::open(options).await.map_err(|e| house::broken(e.to_string()))?;
+    let new =
+        NewToken { name: "an admin from the data folder".into(), role: Role::Admin, tenant: None, lifetime: None };
+    let by = Actor::local("the data folder");
+    let (token, secret) = opened.store.create_token(new, &by).await.map_err(|e| house::broken(e.to_string()))?;
+    opened.store.close().await;
+    let path = token_file(&data);
+    let kept = file::write_private(&path, format!("{}\n", secret.expose()).as_bytes());
+    kept.map_err(|e| house::broken(format!("{}: {e}", path.display())))?;
+    if json {
+        show::json(&serde_json::json!({"id": token.id, "file": path}));
+    } else {
+        println!("token {} is in {}", token.id, path.display());
+    }
+    Ok(())
+}
+
 pub async fn run(command: Command, connection: &Connection, json: bool) -> Result<(), Failure> {
+    if let Command::Admin { database } = &command {
+        return new_admin(database.as_deref(), connection, json).await;
+    }
     let client = connection.client()?;
     match command {
+        Command::Admin { .. } => unreachable!("it needs no server"),
         Command::Create { name, role, tenant, lifetime } => {
             let made = client.token_create(&TokenSpec { name, role, tenant, lifetime }).await?;
             if json {

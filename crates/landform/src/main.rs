@@ -1,6 +1,7 @@
 //! The `landform` binary: commands and wiring, without rules of its own.
 
 mod access;
+mod backup;
 mod connection;
 mod credentials;
 mod demo;
@@ -8,9 +9,12 @@ mod deployment;
 mod doctor;
 mod engine;
 mod failure;
+mod house;
 mod inside;
+mod key;
 mod manage;
 mod provider;
+mod resources;
 mod run;
 mod serve;
 mod show;
@@ -49,6 +53,13 @@ enum Command {
     Demo(demo::Options),
     /// Run the server and its workers
     Serve(serve::Options),
+    /// Copy the whole store into a folder, while the server works
+    Backup(backup::Backup),
+    /// Bring a backup back, into a place that has no store yet
+    Restore(backup::Restore),
+    /// The master key, which everything in the store is sealed with
+    #[command(subcommand)]
+    Key(key::Command),
     /// Tokens: who may speak to this server, and as what
     #[command(subcommand)]
     Token(access::Command),
@@ -86,6 +97,8 @@ enum Command {
     /// A deployment's state
     #[command(subcommand)]
     State(state::Command),
+    /// The inventory: what all states have
+    Resources(resources::List),
     /// Runs
     #[command(subcommand)]
     Run(run::Command),
@@ -119,6 +132,9 @@ async fn main() -> ExitCode {
     let done = match command {
         Command::Demo(options) => demo::run(options).await,
         Command::Serve(options) => serve::run(options, &connection).await,
+        Command::Backup(args) => backup::backup(args, &connection, json).await,
+        Command::Restore(args) => backup::restore(args, &connection, json).await,
+        Command::Key(command) => key::run(command, &connection, json).await,
         Command::Token(command) => access::run(command, &connection, json).await,
         Command::Audit(args) => access::audit(args, &connection, json).await,
         Command::Tenant(command) => tenant::run(command, &connection, json).await,
@@ -135,6 +151,7 @@ async fn main() -> ExitCode {
         Command::Pause(args) => manage::pause(args, true, &connection, json).await,
         Command::Resume(args) => manage::pause(args, false, &connection, json).await,
         Command::State(command) => state::run(command, &connection, json).await,
+        Command::Resources(args) => resources::list(args, &connection, json).await,
         Command::Run(command) => run::run(command, &connection, json).await,
         Command::Sim(args) => sim::run(args, json).await,
         Command::Engine(command) => engine::run(command, &connection, json).await,

@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use landform_base::file::{self, FileLock};
-use landform_base::seal::MasterKey;
-use landform_base::secret::SecretString;
 use landform_engine::Engine;
 use landform_engine::cli::{Cli, CliSettings, Confine};
 use landform_engine::native::Native;
@@ -17,12 +15,13 @@ use landform_runner::known::KnownProviders;
 use landform_runner::providers::LocalProviders;
 use landform_runner::{Engines, FormatEditor, LanguageReader, Settings, Worker};
 use landform_server::Tls;
-use landform_store::{Location, Store};
+use landform_store::Store;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Connection, DEFAULT_LISTEN, token_file};
 use crate::failure::Failure;
+use crate::house;
 
 #[derive(Args, Debug)]
 pub struct Options {
@@ -223,7 +222,7 @@ async fn start_worker(options: &Options, data: &Path, store: &Store) -> Result<W
             Failure::broken(format!("the mirror {}: {e}", mirror.display()), "Name another one with --providers.")
         })?;
     }
-    let native: Arc<dyn Engine> = Arc::new(native_engine(options, data).await?);
+    let native: Arc<dyn Engine> = Arc::new(native_engine(options, data, store).await?);
     let engines = Engines { native: Some(native), clis: cli_engines(options, data).await? };
     let mut settings = Settings::new(data.join("worker"));
     settings.concurrency = options.workers;
@@ -236,7 +235,7 @@ async fn start_worker(options: &Options, data: &Path, store: &Store) -> Result<W
     worker.map_err(|e| Failure::broken(format!("the worker cannot start: {e}"), "Is another server using this folder?"))
 }
 
-async fn native_engine(options: &Options, data: &Path) -> Result<Native, Failure> {
+async fn native_engine(options: &Options, data: &Path, store: &Store) -> Result<Native, Failure> {
     // What an earlier process left behind serves nobody any more; the kernel has killed most of it already.
     let register = data.join("providers");
     let swept = landform_base::child::sweep(&register, Duration::ZERO).await;
@@ -244,6 +243,8 @@ async fn native_engine(options: &Options, data: &Path) -> Result<Native, Failure
     let limits = Limits::default();
     let limits = Limits { in_use: limits.in_use.max(PROVIDERS_A_RUN * options.workers), ..limits };
     let pool = Pool::new(limits, Schemas::in_folder(data.join("schemas")), Some(register));
+    let counted = pool.clone();
+    store.watch_provider_processes(move || counted.in_use());
     let places = places(options, data);
     let mut known = KnownProviders::listed();
     for provider in &options.share_provider {
@@ -294,16 +295,8 @@ pub fn in_path(program: &str) -> Option<PathBuf> {
 }
 
 async fn open_store(options: &Options, data: &Path) -> Result<Store, Failure> {
-    let broken = |detail: String| Failure::broken(detail, "The log above may say more.");
-    let master_key = match std::env::var("LANDFORM_MASTER_KEY") {
-        Ok(text) => MasterKey::from_base64(&SecretString::from(text)),
-        Err(_) => MasterKey::load_or_create(&data.join("master.key")),
-    };
-    let location = match &options.database {
-        Some(url) => Location::Postgres(SecretString::from(url.as_str())),
-        None => Location::Sqlite(data.to_owned()),
-    };
-    let mut store_options = landform_store::Options::new(location, master_key.map_err(|e| broken(e.to_string()))?);
+    let location = house::location(options.database.as_deref(), data);
+    let mut store_options = landform_store::Options::new(location, house::master_key(data)?);
     let providers = Some(places(options, data));
     store_options.reader = Arc::new(LanguageReader { policy: options.policy(), providers });
     store_options.editor = Arc::new(FormatEditor);
@@ -311,13 +304,13 @@ async fn open_store(options: &Options, data: &Path) -> Result<Store, Failure> {
     store_options.lease = Duration::from_secs(options.lease);
     store_options.retention.runs = Duration::from_secs(options.keep_runs * 24 * 3600);
     store_options.retention.state_versions = options.keep_states;
-    let opened = Store::open(store_options).await.map_err(|e| broken(e.to_string()))?;
-    if let Some(token) = opened.admin_token {
-        let path = token_file(data);
-        file::write_private(&path, format!("{}\n", token.expose()).as_bytes())
-            .map_err(|e| broken(format!("{}: {e}", path.display())))?;
+    let path = token_file(data);
+    store_options.keep_admin_token = Box::new(move |token| {
+        file::write_private(&path, format!("{}\n", token.expose()).as_bytes())?;
         tracing::info!(path = %path.display(), "made an admin token");
-    }
+        Ok(())
+    });
+    let opened = Store::open(store_options).await.map_err(|e| house::broken(e.to_string()))?;
     Ok(opened.store)
 }
 

@@ -15,6 +15,15 @@ pub enum Command {
         /// Whoever asked for a change must not approve it
         #[arg(long, value_name = "BOOL")]
         separate_approver: Option<bool>,
+        /// Runs under way at the same time; 0 is no limit
+        #[arg(long, value_name = "N")]
+        slots: Option<u32>,
+        /// Deployments at most; 0 is no limit
+        #[arg(long, value_name = "N")]
+        max_deployments: Option<u32>,
+        /// Runs that wait for a worker at most; 0 is no limit
+        #[arg(long, value_name = "N")]
+        max_waiting_runs: Option<u32>,
     },
     /// Show one tenant
     Get {
@@ -28,8 +37,9 @@ pub enum Command {
 pub async fn run(command: Command, connection: &Connection, json: bool) -> Result<(), Failure> {
     let client = connection.client()?;
     let tenants = match command {
-        Command::Put { name, separate_approver } => {
-            vec![client.tenant_put(&name, &TenantSpec { separate_approver }).await?]
+        Command::Put { name, separate_approver, slots, max_deployments, max_waiting_runs } => {
+            let spec = TenantSpec { separate_approver, slots, max_deployments, max_waiting_runs };
+            vec![client.tenant_put(&name, &spec).await?]
         }
         Command::Get { name } => vec![client.tenant(&name).await?],
         Command::List => {

@@ -76,6 +76,11 @@ impl Pool {
         }
     }
 
+    /// Processes that somebody works with; spares do not count.
+    pub fn in_use(&self) -> usize {
+        self.shared.limits.in_use - self.shared.in_use.available_permits()
+    }
+
     /// A provider for one run, on the terms that hold for it.
     pub async fn lease(
         &self,

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use landform_base::file;
 use landform_domain::RunId;
@@ -13,10 +14,18 @@ pub(crate) struct Folders {
     root: PathBuf,
 }
 
+/// What no run has needed for so long is removed at the next start, and unpacked again if one needs it after all.
+const KEPT_UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
+
 impl Folders {
+    /// The folders belong to one worker, and nothing of it is under way yet.
     pub(crate) fn make(root: &Path) -> io::Result<Folders> {
         for name in ["", "templates", "runs"] {
             file::private_folder(&root.join(name))?;
+        }
+        let removed = file::remove_unused(&root.join("templates"), KEPT_UNUSED)?;
+        if removed > 0 {
+            tracing::info!(removed, "unpacked templates that no run has needed for long were removed");
         }
         Ok(Folders { root: root.to_owned() })
     }
@@ -25,6 +34,7 @@ impl Folders {
     pub(crate) fn template(&self, files: &Files) -> io::Result<PathBuf> {
         let target = self.root.join("templates").join(files.digest().as_str());
         if target.exists() {
+            file::mark_used(&target)?;
             return Ok(target);
         }
         let filling = tempfile::Builder::new().prefix(".filling-").tempdir_in(self.root.join("templates"))?;
@@ -91,6 +101,22 @@ pub(crate) fn unpack(files: &Files, folder: &Path, after: impl Fn(&std::fs::File
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn templates_that_nobody_needs_go_at_a_start() {
+        let root = tempfile::tempdir().unwrap();
+        let folders = Folders::make(root.path()).unwrap();
+        let unpack =
+            |content: &[u8]| folders.template(&Files::new([("main.tf".into(), content.to_vec())]).unwrap()).unwrap();
+        let (old, used) = (unpack(b"old"), unpack(b"used"));
+        let long_ago = std::time::SystemTime::now() - 2 * KEPT_UNUSED;
+        for folder in [&old, &used] {
+            std::fs::File::open(folder).unwrap().set_modified(long_ago).unwrap();
+        }
+        unpack(b"used");
+        Folders::make(root.path()).unwrap();
+        assert!(!old.exists() && used.exists());
+    }
 
     #[test]
     fn a_template_is_unpacked_once() {

@@ -12,9 +12,11 @@ mod audit;
 mod connections;
 mod deployments;
 mod failures;
+mod metrics;
 mod pause;
 mod problem;
 mod request;
+mod resources;
 mod route;
 mod runs;
 mod serve;
@@ -77,6 +79,7 @@ fn router(store: Store, stopping: CancellationToken) -> Router {
     };
     route::gate::router()
         .route("/healthz", get(health))
+        .route("/readyz", get(ready))
         .route("/openapi.json", get(openapi))
         .fallback(unknown_route)
         .layer(TraceLayer::new_for_http().make_span_with(span))
@@ -90,6 +93,15 @@ fn span(request: &Request) -> tracing::Span {
 
 async fn health() -> Json<serde_json::Value> {
     Json(serde_json::json!({"status": "ok"}))
+}
+
+/// Whether a write would be accepted now: 503 with the reason while the store is away or its disk is full.
+async fn ready(State(server): State<Server>) -> Result<Json<serde_json::Value>, Refusal> {
+    if server.stopping.is_cancelled() {
+        return Err(Refusal::new(Code::StoreUnavailable, "the server is stopping"));
+    }
+    server.store.ready().await.map_err(|reason| Refusal::new(Code::StoreUnavailable, reason))?;
+    Ok(Json(serde_json::json!({"status": "ready"})))
 }
 
 async fn openapi(State(server): State<Server>) -> Response {

@@ -15,7 +15,12 @@ pub(crate) async fn put(
     names: Names,
     JsonBody(spec): JsonBody<TenantSpec>,
 ) -> Result<(StatusCode, Json<Tenant>), Refusal> {
-    let settings = TenantSettings { separate_approver: spec.separate_approver };
+    let settings = TenantSettings {
+        separate_approver: spec.separate_approver,
+        slots: spec.slots,
+        most_deployments: spec.max_deployments,
+        most_waiting: spec.max_waiting_runs,
+    };
     let (tenant, is_new) = server.store.put_tenant(&names.tenant()?, settings, &actor).await?;
     Ok((if is_new { StatusCode::CREATED } else { StatusCode::OK }, Json(view::tenant(tenant))))
 }

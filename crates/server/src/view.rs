@@ -14,7 +14,28 @@ fn at(unix_millis: i64) -> Timestamp {
 }
 
 pub(crate) fn tenant(tenant: store::Tenant) -> api::Tenant {
-    api::Tenant { name: tenant.name, separate_approver: tenant.separate_approver, created_at: at(tenant.created_at) }
+    api::Tenant {
+        name: tenant.name,
+        separate_approver: tenant.separate_approver,
+        slots: tenant.slots,
+        max_deployments: tenant.most_deployments,
+        max_waiting_runs: tenant.most_waiting,
+        created_at: at(tenant.created_at),
+    }
+}
+
+pub(crate) fn resource(resource: store::Resource) -> api::Resource {
+    api::Resource {
+        tenant: resource.tenant,
+        deployment: resource.deployment,
+        address: resource.address,
+        mode: resource.mode,
+        kind: resource.kind,
+        name: resource.name,
+        provider: resource.provider,
+        id: resource.id,
+        updated_at: at(resource.updated_at),
+    }
 }
 
 pub(crate) fn token(token: store::Token) -> api::Token {

@@ -14,7 +14,7 @@ use crate::again::RunRequest;
 use crate::audit::{Deed, write_down};
 use crate::catalog::{resolve_template, unknown_tenant};
 use crate::connection::{Bound, bind, keep_bound, load_bound};
-use crate::db::{Tx, params};
+use crate::db::{Row, Tx, params};
 use crate::error::StoreError;
 use crate::keys::{self, Sealer, TenantKey};
 use crate::open::Store;
@@ -76,7 +76,34 @@ pub(crate) struct Desired {
     pub(crate) time_limit: Option<i64>,
 }
 
+/// The columns of `generations g` that make a [`Desired`].
+macro_rules! desired_columns {
+    () => {
+        "g.kind, g.template, g.template_version, g.inputs, g.engine, g.requires_approval, g.time_limit"
+    };
+}
+pub(crate) use desired_columns;
+
 impl Desired {
+    pub(crate) fn from_row(
+        row: &Row,
+        sealer: &Sealer,
+        generation: i64,
+        connections: Vec<Bound>,
+    ) -> Result<Desired, StoreError> {
+        let inputs = sealer.open(keys::Kind::Inputs, &generation.to_string(), &row.blob("inputs")?)?;
+        Ok(Desired {
+            kind: view::kind(&row.text("kind")?)?,
+            template: row.parsed("template")?,
+            template_version: row.int("template_version")?,
+            inputs: serde_json::from_slice(&inputs)?,
+            connections,
+            engine: row.parsed("engine")?,
+            requires_approval: row.flag("requires_approval")?,
+            time_limit: row.int_or_null("time_limit")?,
+        })
+    }
+
     /// The same bytes for the same desired state.
     fn canonical(&self) -> Vec<u8> {
         let head = format!(
@@ -236,6 +263,7 @@ fn check_generation(locked: &Locked, wanted: Option<i64>) -> Result<(), StoreErr
 }
 
 pub(crate) async fn create_row(tx: &mut Tx, tenant: &TenantName, name: &DeploymentName) -> Result<Locked, StoreError> {
+    refuse_beyond_quota(tx, tenant).await?;
     let id: DeploymentId = new_id(tx, DeploymentId::from_parts).await?;
     tx.execute(
         "INSERT INTO deployments (id, tenant, name, generation, paused, created_at, updated_at)
@@ -246,6 +274,36 @@ pub(crate) async fn create_row(tx: &mut Tx, tenant: &TenantName, name: &Deployme
     .await?;
     // Somebody else may have made it in between; then theirs is taken.
     lock_by_name(tx, tenant, name).await?.ok_or_else(|| StoreError::Unavailable("the deployment went away".into()))
+}
+
+/// With a quota, the tenant's row is locked: of two who make the last deployment, one is told.
+async fn refuse_beyond_quota(tx: &mut Tx, tenant: &TenantName) -> Result<(), StoreError> {
+    let sql = "SELECT most_deployments FROM tenants WHERE name = $1 AND most_deployments IS NOT NULL {lock}";
+    let Some(row) = tx.one(sql, params![tenant.as_str()]).await? else { return Ok(()) };
+    let most = row.int("most_deployments")?;
+    let sql = "SELECT COUNT(*) AS count FROM deployments WHERE tenant = $1";
+    if tx.exactly_one(sql, params![tenant.as_str()]).await?.int("count")? >= most {
+        let message = format!("tenant `{tenant}` has {most} deployments, which is the most it may have");
+        return Err(Problem::new(Code::DeploymentQuota, message).into());
+    }
+    Ok(())
+}
+
+/// `most` is null without a quota. A deployment's own runs do not count: a newer one takes their place.
+async fn refuse_beyond_waiting(tx: &mut Tx, locked: &Locked, most: Option<i64>) -> Result<(), StoreError> {
+    let Some(most) = most else { return Ok(()) };
+    let row = tx
+        .exactly_one(
+            "SELECT COUNT(*) AS count FROM (SELECT 1 FROM runs
+                 WHERE tenant = $1 AND claimable <> 0 AND deployment <> $2 LIMIT $3) AS waiting",
+            params![locked.tenant.as_str(), locked.id.to_string(), most],
+        )
+        .await?;
+    if row.int("count")? >= most {
+        let message = format!("{most} runs of tenant `{}` wait already, which is the most it may have", locked.tenant);
+        return Err(Problem::new(Code::WaitingQuota, message).into());
+    }
+    Ok(())
 }
 
 /// Ids carry the database's time, so that they sort the same for everyone.
@@ -322,23 +380,13 @@ pub(crate) async fn load_desired(
 ) -> Result<Option<Desired>, StoreError> {
     let row = tx
         .one(
-            "SELECT kind, template, template_version, inputs, engine, requires_approval, time_limit FROM generations
-             WHERE deployment = $1 AND generation = $2",
+            concat!("SELECT ", desired_columns!(), " FROM generations g WHERE g.deployment = $1 AND g.generation = $2"),
             params![deployment.to_string(), generation],
         )
         .await?;
     let Some(row) = row else { return Ok(None) };
-    let inputs = sealer.open(keys::Kind::Inputs, &generation.to_string(), &row.blob("inputs")?)?;
-    Ok(Some(Desired {
-        kind: view::kind(&row.text("kind")?)?,
-        template: row.parsed("template")?,
-        template_version: row.int("template_version")?,
-        inputs: serde_json::from_slice(&inputs)?,
-        connections: load_bound(tx, deployment, generation).await?,
-        engine: row.parsed("engine")?,
-        requires_approval: row.flag("requires_approval")?,
-        time_limit: row.int_or_null("time_limit")?,
-    }))
+    let connections = load_bound(tx, deployment, generation).await?;
+    Ok(Some(Desired::from_row(&row, sealer, generation, connections)?))
 }
 
 /// A tenant's runs follow each other at distance 1 in the fair order, and a tenant that was idle starts at the order's
@@ -352,16 +400,17 @@ pub(crate) async fn insert_run(
     by: &Actor,
 ) -> Result<Run, StoreError> {
     let id: RunId = new_id(tx, RunId::from_parts).await?;
-    let order_key = tx
+    let row = tx
         .exactly_one(
             "UPDATE tenants SET queue_tag = 1 + CASE
                  WHEN queue_tag > (SELECT COALESCE(MAX(reached), 0) FROM queue_clock) THEN queue_tag
                  ELSE (SELECT COALESCE(MAX(reached), 0) FROM queue_clock) END
-             WHERE name = $1 RETURNING queue_tag",
+             WHERE name = $1 RETURNING queue_tag, most_waiting",
             params![locked.tenant.as_str()],
         )
-        .await?
-        .int("queue_tag")?;
+        .await?;
+    let order_key = row.int("queue_tag")?;
+    refuse_beyond_waiting(tx, locked, row.int_or_null("most_waiting")?).await?;
     let status = Status::Queued(Next::Plan);
     tx.execute(
         "INSERT INTO runs (id, deployment, tenant, name, kind, generation, requires_approval, status, detail,

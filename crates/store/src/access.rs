@@ -37,8 +37,11 @@ pub struct NewToken {
 
 const ADMIN: &str = "admin";
 
+/// Keeps the first admin token somewhere.
+pub type KeepToken = Box<dyn Fn(&SecretString) -> std::io::Result<()> + Send + Sync>;
+
 /// Makes the first admin token, if there was never one. Of several processes at the same moment one makes it.
-pub(crate) async fn create_admin(store: &Store) -> Result<Option<SecretString>, StoreError> {
+pub(crate) async fn create_admin(store: &Store, keep: &KeepToken) -> Result<Option<SecretString>, StoreError> {
     let token = generate(ADMIN)?;
     let mut tx = store.db().begin().await?;
     let made = tx
@@ -48,6 +51,11 @@ pub(crate) async fn create_admin(store: &Store) -> Result<Option<SecretString>, 
             params![ADMIN, "the first admin", Role::Admin.as_str(), hash(&token)],
         )
         .await?;
+    // Whoever keeps it has it before the store does: otherwise a kill in between would leave a token that nobody knows.
+    if made == 1 {
+        let context = "keeping the admin token".to_owned();
+        keep(&token).map_err(|source| StoreError::Io { context, source })?;
+    }
     tx.commit().await?;
     Ok((made == 1).then_some(token))
 }

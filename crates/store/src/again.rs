@@ -11,6 +11,7 @@ use crate::audit::{Deed, write_down};
 use crate::catalog::resolve_template;
 use crate::db::{Row, Tx, params};
 use crate::error::StoreError;
+use crate::inventory;
 use crate::keys::Sealer;
 use crate::open::Store;
 use crate::read::{unknown_deployment, unknown_run};
@@ -138,6 +139,7 @@ impl Store {
         ] {
             tx.execute(sql, params![locked.id.to_string()]).await?;
         }
+        inventory::clear(&mut tx, tenant, name).await?;
         let detail = json!({"generation": locked.generation, "state_version": locked.state_version});
         let deed = Deed { action: "deployment.forget", tenant: Some(tenant), target: name.to_string(), detail };
         write_down(&mut tx, by, deed).await?;

@@ -6,6 +6,7 @@ use landform_domain::{Actor, Code, DeploymentName, Problem, TemplateName, Tenant
 use serde_json::json;
 
 use crate::audit::{Deed, write_down};
+use crate::claim::waiting::look_for_slots_again;
 use crate::db::{Row, Tx, params};
 use crate::error::StoreError;
 use crate::open::Store;
@@ -16,6 +17,11 @@ use crate::view::{Template, TemplateVersion, Tenant};
 pub struct TenantSettings {
     /// Whoever asked for a change must not approve it.
     pub separate_approver: Option<bool>,
+    /// Runs under way at the same time; 0 is no limit, also for the two below.
+    pub slots: Option<u32>,
+    pub most_deployments: Option<u32>,
+    /// Runs that have not ended and that no worker has taken yet.
+    pub most_waiting: Option<u32>,
 }
 
 /// A deployment that wants a template.
@@ -27,6 +33,14 @@ pub struct TemplateUse {
     /// The version that was applied last, if it was one of this template.
     pub applied_version: Option<i64>,
 }
+
+macro_rules! tenant_columns {
+    () => {
+        "name, separate_approver, slots, most_deployments, most_waiting, created_at"
+    };
+}
+
+const TENANT: &str = concat!("SELECT ", tenant_columns!(), " FROM tenants WHERE name = $1");
 
 impl Store {
     /// Makes the tenant unless it exists; the flag says whether it is new.
@@ -46,34 +60,53 @@ impl Store {
         if made == 1 {
             self.inner.keys.create(&mut tx, name).await?;
         }
+        // A limit of 0 is none, which is kept as null; one that is not given is -1 here and stays as it is.
+        let limit = |limit: Option<u32>| limit.map_or(-1, i64::from);
         let changed = tx
             .execute(
-                "UPDATE tenants SET separate_approver = $2 WHERE name = $1 AND separate_approver <> $2",
-                params![name.as_str(), settings.separate_approver],
+                "UPDATE tenants SET separate_approver = COALESCE($2, separate_approver),
+                    slots = CASE WHEN $3 < 0 THEN slots ELSE NULLIF($3, 0) END,
+                    most_deployments = CASE WHEN $4 < 0 THEN most_deployments ELSE NULLIF($4, 0) END,
+                    most_waiting = CASE WHEN $5 < 0 THEN most_waiting ELSE NULLIF($5, 0) END
+                 WHERE name = $1 AND (separate_approver <> $2 OR $3 >= 0 AND COALESCE(slots, 0) <> $3
+                    OR $4 >= 0 AND COALESCE(most_deployments, 0) <> $4
+                    OR $5 >= 0 AND COALESCE(most_waiting, 0) <> $5)",
+                params![
+                    name.as_str(),
+                    settings.separate_approver,
+                    limit(settings.slots),
+                    limit(settings.most_deployments),
+                    limit(settings.most_waiting),
+                ],
             )
             .await?;
+        if settings.slots.is_some() {
+            look_for_slots_again(&mut tx, name).await?;
+        }
         if made + changed > 0 {
-            let detail = json!({"separate_approver": settings.separate_approver});
+            let detail = json!({
+                "separate_approver": settings.separate_approver,
+                "slots": settings.slots,
+                "max_deployments": settings.most_deployments,
+                "max_waiting_runs": settings.most_waiting,
+            });
             let deed = Deed { action: "tenant.put", tenant: Some(name), target: name.to_string(), detail };
             write_down(&mut tx, by, deed).await?;
         }
-        let sql = "SELECT name, separate_approver, created_at FROM tenants WHERE name = $1";
-        let row = tx.exactly_one(sql, params![name.as_str()]).await?;
+        let row = tx.exactly_one(TENANT, params![name.as_str()]).await?;
         tx.commit().await?;
+        self.inner.bell.ring();
         Ok((tenant(&row)?, made == 1))
     }
 
     pub async fn tenant(&self, name: &TenantName) -> Result<Tenant, StoreError> {
-        let sql = "SELECT name, separate_approver, created_at FROM tenants WHERE name = $1";
-        let row = self.db().read_one(sql, params![name.as_str()]).await?;
+        let row = self.db().read_one(TENANT, params![name.as_str()]).await?;
         tenant(&row.ok_or_else(|| unknown_tenant(name))?)
     }
 
     pub async fn tenants(&self) -> Result<Vec<Tenant>, StoreError> {
-        let rows = self
-            .db()
-            .read_all("SELECT name, separate_approver, created_at FROM tenants ORDER BY name", params![])
-            .await?;
+        let sql = concat!("SELECT ", tenant_columns!(), " FROM tenants ORDER BY name");
+        let rows = self.db().read_all(sql, params![]).await?;
         rows.iter().map(tenant).collect()
     }
 
@@ -315,6 +348,9 @@ fn tenant(row: &Row) -> Result<Tenant, StoreError> {
     Ok(Tenant {
         name: row.parsed("name")?,
         separate_approver: row.flag("separate_approver")?,
+        slots: row.int_or_null("slots")?,
+        most_deployments: row.int_or_null("most_deployments")?,
+        most_waiting: row.int_or_null("most_waiting")?,
         created_at: row.int("created_at")?,
     })
 }

@@ -214,10 +214,13 @@ pub(crate) async fn load_bound(
     let sql = "SELECT connection, variables FROM generation_connections
          WHERE deployment = $1 AND generation = $2 ORDER BY connection";
     let rows = tx.all(sql, params![deployment.to_string(), generation]).await?;
-    let bound = |row: &Row| {
+    rows.iter().map(Bound::from_row).collect()
+}
+
+impl Bound {
+    pub(crate) fn from_row(row: &Row) -> Result<Bound, StoreError> {
         Ok(Bound { connection: row.parsed("connection")?, variables: serde_json::from_str(&row.text("variables")?)? })
-    };
-    rows.iter().map(bound).collect()
+    }
 }
 
 /// The newest values of all connections of a generation, for one attempt at a run. They are asked for anew by each

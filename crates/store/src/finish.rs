@@ -95,6 +95,7 @@ impl Store {
         }
         let run = advance(&mut tx, locked.id, &run, command, means).await?;
         tx.commit().await?;
+        self.inner.meter.moved(run.id, "plan", &run.status, run.engine);
         self.inner.bell.ring();
         Ok(run.status)
     }
@@ -118,6 +119,7 @@ impl Store {
             .await?;
         }
         close_journal(&mut tx, &locked, &[]).await?;
+        let phase = if run.status == Status::Planning { "plan" } else { "apply" };
         let mut means = chosen(finish.engines);
         if !finish.reports.is_empty() {
             let room = room_for_events(&mut tx, lease.run).await?;
@@ -125,6 +127,7 @@ impl Store {
         }
         let run = advance(&mut tx, locked.id, &run, Command::Finish(finish.outcome), means).await?;
         tx.commit().await?;
+        self.inner.meter.moved(run.id, phase, &run.status, run.engine);
         self.inner.bell.ring();
         Ok(run.status)
     }
@@ -166,12 +169,13 @@ impl Store {
         let command = if doubts.is_empty() { Command::Recovered } else { Command::InDoubt { doubts } };
         let run = advance(&mut tx, locked.id, &run, command, Means::default()).await?;
         tx.commit().await?;
+        self.inner.meter.moved(run.id, "recover", &run.status, run.engine);
         self.inner.bell.ring();
         Ok(run.status)
     }
 }
 
-fn chosen(engines: Vec<EngineChosen>) -> Means<'static> {
+fn chosen(engines: Vec<EngineChosen>) -> Means {
     let engine = engines.last().map(|chosen| chosen.engine);
     Means { engine, events: engines.into_iter().map(EngineChosen::event).collect(), ..Means::default() }
 }

@@ -14,6 +14,7 @@ use crate::error::StoreError;
 pub(crate) enum Kind {
     Inputs,
     InputsHash,
+    ObjectHash,
     State,
     Outputs,
     Plan,
@@ -27,6 +28,7 @@ impl Kind {
         match self {
             Kind::Inputs => "inputs",
             Kind::InputsHash => "inputs-hash",
+            Kind::ObjectHash => "object-hash",
             Kind::State => "state",
             Kind::Outputs => "outputs",
             Kind::Plan => "plan",
@@ -88,12 +90,31 @@ impl Keys {
         self.open_row(tenant, &row)
     }
 
+    /// A tenant's key, sealed with another master key; `None` if it is that already.
+    pub(crate) fn seal_anew(
+        &self,
+        new: &MasterKey,
+        tenant: &TenantName,
+        number: u32,
+        sealed: &[u8],
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let context = key_context(tenant);
+        match self.master.open_key(number, sealed, &context) {
+            Ok(key) => Ok(Some(new.seal_key(&key, &context)?)),
+            Err(error) => new.open_key(number, sealed, &context).map(|_| None).map_err(|_| error.into()),
+        }
+    }
+
     fn open_row(&self, tenant: &TenantName, row: &Row) -> Result<TenantKey, StoreError> {
         let key = self.master.open_key(FIRST, &row.blob("sealed")?, &key_context(tenant))?;
         let key = TenantKey { key, tenant: tenant.clone() };
         self.open.lock().expect("no panic while held").insert(tenant.clone(), key.clone());
         Ok(key)
     }
+}
+
+pub(crate) fn number(number: i64) -> Result<u32, StoreError> {
+    u32::try_from(number).map_err(|_| StoreError::Corrupt(format!("a key with the number {number}")))
 }
 
 fn key_context(tenant: &TenantName) -> Context {
@@ -158,6 +179,12 @@ impl Sealer {
 
     pub(crate) fn hash(&self, value: &[u8]) -> Vec<u8> {
         self.key.hash(&self.context(Kind::InputsHash, ""), value).to_vec()
+    }
+
+    /// Tells whether an object is as it was, and nothing else about it.
+    pub(crate) fn digest(&self, object: &[u8]) -> String {
+        let hash = self.key.hash(&self.context(Kind::ObjectHash, ""), object);
+        hash[..16].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     fn context(&self, kind: Kind, which: &str) -> Context {

@@ -3,7 +3,8 @@
 //! Promises: one transaction per decision, and it is on disk when the call returns; every write of a worker is fenced
 //! by its deployment's epoch and says so when it is refused ([`StoreError::Fenced`]); inputs, states, plans, outputs
 //! and the journal are sealed; time is the database's. What may become of a run is decided by `domain` alone; here it is
-//! kept, under the lock of the deployment's row. What somebody does is in the audit log, in the same transaction.
+//! kept, under the lock of the deployment's row. What somebody does is in the audit log, in the same transaction; so is
+//! the inventory of objects with the state that has them.
 //! Absent on purpose: how a run is carried out (`runner`), who may do what (`server`).
 
 mod accept;
@@ -15,13 +16,16 @@ mod chores;
 mod claim;
 mod command;
 mod connection;
+mod copy;
 mod db;
 mod doorbell;
 mod error;
 mod finish;
 mod group;
+mod inventory;
 mod journal;
 mod keys;
+pub mod metrics;
 mod open;
 mod outside;
 mod pause;
@@ -37,16 +41,18 @@ mod view;
 mod webhook;
 
 pub use accept::{Accepted, DeploymentWrite, IdempotencyKey};
-pub use access::{NewToken, Token};
+pub use access::{KeepToken, NewToken, Token};
 pub use again::{FailureGroup, RunRequest};
 pub use audit::{AuditEntry, AuditFilter};
 pub use catalog::{TemplateUse, TenantSettings};
 pub use chores::{Chore, ChoreAttempt, ChoreEnd, ChoreError, ChoreRunner, Chores};
 pub use claim::{Adoption, Claim, Lease, Renewed, Work, WorkerId};
 pub use connection::{Connection, ConnectionValues};
+pub use copy::{back_up, bring_back};
 pub use doorbell::Doorbell;
 pub use error::StoreError;
 pub use finish::{EngineChosen, Finish, Planned, Resolution};
+pub use inventory::{Resource, ResourceFilter, ResourcePage, ResourcePlace};
 pub use journal::JournalEntry;
 pub use open::{Location, Opened, Options, Store};
 pub use outside::{LockInfo, Locking, OutsideWrite};

@@ -6,12 +6,13 @@ use landform_base::file::{self, FileLock};
 use landform_base::seal::MasterKey;
 use landform_base::secret::SecretString;
 
-use crate::access;
+use crate::access::{self, KeepToken};
 use crate::chores::{self, Inbox};
 use crate::db::Db;
 use crate::doorbell::{Bell, Doorbell, connect_to_postgres};
 use crate::error::StoreError;
 use crate::keys::Keys;
+use crate::metrics::Meter;
 use crate::reader::{AnyTemplate, TemplateReader};
 use crate::retention::Retention;
 use crate::states::{NoEditor, StateEditor};
@@ -28,7 +29,6 @@ pub enum Location {
     Postgres(SecretString),
 }
 
-#[derive(Debug)]
 pub struct Options {
     pub location: Location,
     pub master_key: MasterKey,
@@ -41,6 +41,8 @@ pub struct Options {
     /// Changes states as people ask.
     pub editor: Arc<dyn StateEditor>,
     pub retention: Retention,
+    /// Called with the first admin token before that exists in the store.
+    pub keep_admin_token: KeepToken,
 }
 
 impl Options {
@@ -53,6 +55,7 @@ impl Options {
             reader: Arc::new(AnyTemplate),
             editor: Arc::new(NoEditor),
             retention: Retention::default(),
+            keep_admin_token: Box::new(|_| Ok(())),
         }
     }
 }
@@ -80,6 +83,7 @@ pub(crate) struct Inner {
     pub(crate) approval: Duration,
     pub(crate) retention: Retention,
     pub(crate) reader: Arc<dyn TemplateReader>,
+    pub(crate) meter: Meter,
     pub(crate) editor: Arc<dyn StateEditor>,
     listener: Option<tokio::task::JoinHandle<()>>,
     _lock: Option<FileLock>,
@@ -118,12 +122,13 @@ impl Store {
             approval: options.approval,
             retention: options.retention,
             reader: options.reader,
+            meter: Meter::default(),
             editor: options.editor,
             listener,
             _lock: lock,
         };
         let store = Store { inner: Arc::new(inner) };
-        let admin_token = access::create_admin(&store).await?;
+        let admin_token = access::create_admin(&store, &options.keep_admin_token).await?;
         Ok(Opened { store, admin_token })
     }
 

@@ -6,8 +6,10 @@ use serde_json::{Value, json};
 
 use crate::accept::create_row;
 use crate::audit::{Deed, write_down};
+use crate::claim::waiting::unpark_what_is_free;
 use crate::db::{Tx, params};
 use crate::error::StoreError;
+use crate::inventory;
 use crate::keys::Kind;
 use crate::open::Store;
 use crate::read::unknown_deployment;
@@ -102,6 +104,7 @@ impl Store {
             params![locked.id.to_string(), HELD_BY_LOCK],
         )
         .await?;
+        unpark_what_is_free(&mut tx, tenant.as_str(), name.as_str()).await?;
         note(&mut tx, by, "state.unlock", &locked, json!({"lock": held, "forced": id.is_none()})).await?;
         // A run may have waited for it.
         tx.commit().await?;
@@ -170,6 +173,7 @@ impl Store {
             params![locked.id.to_string()],
         )
         .await?;
+        inventory::clear(&mut tx, tenant, name).await?;
         note(&mut tx, by, "state.delete", &locked, json!({"version": version})).await?;
         tx.commit().await
     }

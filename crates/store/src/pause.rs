@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::audit::{Deed, write_down};
 use crate::catalog::unknown_tenant;
+use crate::claim::waiting::unpark_what_is_free;
 use crate::db::{Tx, params};
 use crate::error::StoreError;
 use crate::open::Store;
@@ -28,6 +29,14 @@ impl Store {
     pub async fn pause(&self, scope: &Scope, paused: bool, by: &Actor) -> Result<(), StoreError> {
         let mut tx = self.db().begin().await?;
         let (tenant, target) = switch(&mut tx, scope, paused).await?;
+        if !paused {
+            let (tenant, name) = match scope {
+                Scope::Deployment(tenant, name) => (tenant.as_str(), name.as_str()),
+                Scope::Tenant(tenant) => (tenant.as_str(), ""),
+                Scope::Everything => ("", ""),
+            };
+            unpark_what_is_free(&mut tx, tenant, name).await?;
+        }
         let action = if paused { "pause" } else { "resume" };
         write_down(&mut tx, by, Deed { action, tenant, target, detail: json!({}) }).await?;
         tx.commit().await?;

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::db::{Row, Tx, params};
 use crate::error::StoreError;
+use crate::inventory;
 use crate::keys::{Kind, Sealer};
 use crate::open::Store;
 use crate::outside::{note, refuse_unless_free};
@@ -156,6 +157,7 @@ impl Store {
         )
         .await?;
         prune_states(tx, locked.id, version, self.inner.retention.state_versions).await?;
+        inventory::project(tx, sealer, &locked.tenant, &locked.name, state).await?;
         Ok(version)
     }
 }

@@ -4,9 +4,11 @@ use landform_domain::recovery::Answer;
 use landform_domain::run::{Action, Command, Phase, Status, step};
 use landform_domain::{DeploymentId, DeploymentName, EngineName, EventBody, RunId, TenantName};
 
-use crate::claim::{Lease, WorkerId};
+use crate::claim::Lease;
+use crate::claim::waiting::{hand_slot_on, unpark};
 use crate::db::{Row, Tx, params};
 use crate::error::StoreError;
+use crate::inventory;
 use crate::view::Run;
 
 /// A deployment's row, locked until the transaction ends.
@@ -119,8 +121,7 @@ pub(crate) async fn load_run(tx: &mut Tx, id: RunId) -> Result<Option<Run>, Stor
 
 /// What the actions of a step may need, and what is written with it.
 #[derive(Default)]
-pub(crate) struct Means<'a> {
-    pub(crate) worker: Option<(&'a WorkerId, i64)>,
+pub(crate) struct Means {
     pub(crate) sealed_plan: Option<Vec<u8>>,
     /// Which engine carries the run out, once that is known.
     pub(crate) engine: Option<EngineName>,
@@ -134,9 +135,8 @@ pub(crate) async fn advance(
     deployment: DeploymentId,
     run: &Run,
     command: Command,
-    means: Means<'_>,
+    means: Means,
 ) -> Result<Run, StoreError> {
-    let claimed = command == Command::Claim;
     let moved = step(&run.rules(), command)?;
     let status = &moved.run.status;
     let claimable = matches!(status, Status::Queued(_) | Status::Applying(Phase::Interrupted));
@@ -148,14 +148,13 @@ pub(crate) async fn advance(
     for action in moved.actions {
         match action {
             Action::Fence => hold.fence = true,
-            Action::Lease => hold.lease = LeaseChange::Begin,
-            Action::EndLease => hold.lease = LeaseChange::End,
-            Action::Hold => hold.take = true,
+            Action::EndLease => hold.end_lease = true,
             Action::Free => hold.free = true,
             Action::MarkApplied => hold.applied = Some(run.generation),
             Action::KeepPlan => plan = PlanChange::Keep,
             Action::DropPlan => plan = PlanChange::Drop,
             Action::Answered { .. } | Action::RemoveDeployment => others.push(action),
+            Action::Hold | Action::Lease => return Err(corrupt("a claim, which has a way of its own")),
         }
     }
     let sealed_plan = match plan {
@@ -166,12 +165,10 @@ pub(crate) async fn advance(
     let row = tx
         .exactly_one(
             "UPDATE runs SET status = $2, detail = $3, claimable = $4, cancel_requested = $5, expires_at = $6,
-                attempts = attempts + $7,
-                started_at = CASE WHEN $7 = 1 AND started_at IS NULL THEN {now} ELSE started_at END,
-                ended_at = CASE WHEN $8 = 1 THEN {now} ELSE ended_at END,
-                plan = CASE WHEN $9 = 1 THEN plan ELSE $10 END,
-                engine = COALESCE($11, engine),
-                last_event = last_event + $12
+                ended_at = CASE WHEN $7 = 1 THEN {now} ELSE ended_at END,
+                plan = CASE WHEN $8 = 1 THEN plan ELSE $9 END,
+                engine = COALESCE($10, engine),
+                last_event = last_event + $11
              WHERE id = $1 RETURNING last_event",
             params![
                 run.id.to_string(),
@@ -180,7 +177,6 @@ pub(crate) async fn advance(
                 claimable,
                 moved.run.cancel_requested,
                 expires_at,
-                claimed,
                 status.is_final(),
                 matches!(plan, PlanChange::Leave),
                 sealed_plan,
@@ -190,14 +186,13 @@ pub(crate) async fn advance(
         )
         .await?;
     insert_events(tx, run.id, row.int("last_event")?, &events).await?;
-    hold.keep(tx, deployment, run.id, means.worker).await?;
+    hold.keep(tx, deployment, run.id).await?;
     for action in others {
         perform(tx, deployment, run, action).await?;
     }
     Ok(Run {
         status: moved.run.status,
         cancel_requested: moved.run.cancel_requested,
-        attempts: run.attempts + i64::from(claimed),
         engine: means.engine.or(run.engine),
         ..run.clone()
     })
@@ -209,62 +204,43 @@ enum PlanChange {
     Drop,
 }
 
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum LeaseChange {
-    #[default]
-    Leave = 0,
-    Begin = 1,
-    End = 2,
-}
-
 /// What a step changes about who holds the deployment: written in one statement.
 #[derive(Default)]
 struct Holding {
     fence: bool,
-    lease: LeaseChange,
-    take: bool,
+    end_lease: bool,
     free: bool,
     applied: Option<i64>,
 }
 
 impl Holding {
-    async fn keep(
-        self,
-        tx: &mut Tx,
-        deployment: DeploymentId,
-        run: RunId,
-        worker: Option<(&WorkerId, i64)>,
-    ) -> Result<(), StoreError> {
-        let Holding { fence, lease, take, free, applied } = self;
-        if !(fence || take || free || applied.is_some() || lease != LeaseChange::Leave) {
+    async fn keep(self, tx: &mut Tx, deployment: DeploymentId, run: RunId) -> Result<(), StoreError> {
+        let Holding { fence, end_lease, free, applied } = self;
+        if !(fence || end_lease || free || applied.is_some()) {
             return Ok(());
         }
-        if lease == LeaseChange::Begin && worker.is_none() {
-            return Err(corrupt("a lease without a worker"));
-        }
-        tx.execute(
+        let row = tx.exactly_one(
             // Only its own hold is freed: a queued run that is superseded holds nothing, while another may be applying.
             "UPDATE deployments SET
                 epoch = epoch + $2,
-                active_run = CASE WHEN $3 = 1 THEN $4 WHEN $5 = 1 AND active_run = $4 THEN NULL ELSE active_run END,
-                lease_worker = CASE WHEN $6 = 1 THEN $7 WHEN $6 = 2 THEN NULL ELSE lease_worker END,
-                lease_until = CASE WHEN $6 = 1 THEN {now} + $8 WHEN $6 = 2 THEN NULL ELSE lease_until END,
-                applied_generation = COALESCE($9, applied_generation),
-                updated_at = CASE WHEN $9 IS NULL THEN updated_at ELSE {now} END
-             WHERE id = $1",
+                active_run = CASE WHEN $3 = 1 AND active_run = $4 THEN NULL ELSE active_run END,
+                lease_worker = CASE WHEN $5 = 1 THEN NULL ELSE lease_worker END,
+                lease_until = CASE WHEN $5 = 1 THEN NULL ELSE lease_until END,
+                applied_generation = COALESCE($6, applied_generation),
+                updated_at = CASE WHEN $6 IS NULL THEN updated_at ELSE {now} END
+             WHERE id = $1
+             RETURNING tenant, (SELECT t.slots FROM tenants t WHERE t.name = deployments.tenant) AS slots,
+                CAST(CASE WHEN parked = 1 AND paused = 0 AND active_run IS NULL THEN 1 ELSE 0 END AS BIGINT) AS waited_for",
             params![
-                deployment.to_string(),
-                fence,
-                take,
-                run.to_string(),
-                free,
-                lease as i64,
-                worker.map(|(worker, _)| worker.as_str()),
-                worker.map_or(0, |(_, millis)| millis),
-                applied,
-            ],
+deployment.to_string(), fence, free, run.to_string(), end_lease, applied,],
         )
         .await?;
+        if row.flag("waited_for")? {
+            unpark(tx, deployment).await?;
+        }
+        if end_lease && row.int_or_null("slots")?.is_some() {
+            hand_slot_on(tx, &row.parsed("tenant")?).await?;
+        }
         Ok(())
     }
 }
@@ -285,7 +261,10 @@ async fn perform(tx: &mut Tx, deployment: DeploymentId, run: &Run, action: Actio
             }
             Ok(())
         }
-        Action::RemoveDeployment => remove_deployment(tx, id, run.generation).await,
+        Action::RemoveDeployment => {
+            inventory::clear(tx, &run.tenant, &run.deployment).await?;
+            remove_deployment(tx, id, run.generation).await
+        }
         _ => Err(corrupt("an action that belongs to the run's or the deployment's row")),
     }
 }

@@ -15,6 +15,11 @@ pub struct Tenant {
     pub name: TenantName,
     /// Whoever asked for a change must not approve it.
     pub separate_approver: bool,
+    /// Runs under way at the same time; `None` is no limit, also for the two below.
+    pub slots: Option<i64>,
+    pub most_deployments: Option<i64>,
+    /// Runs that have not ended and that no worker has taken yet.
+    pub most_waiting: Option<i64>,
     pub created_at: i64,
 }
 

@@ -67,6 +67,14 @@ suite! {
         cancelling_an_apply_is_a_wish,
         events_are_numbered_and_bounded,
         the_doorbell_rings_for_others;
+    waiting:
+        what_is_paused_is_out_of_the_way,
+        what_is_held_comes_back_when_it_is_free,
+        a_tenant_has_at_most_its_slots,
+        quotas_refuse_what_is_beyond_them;
+    inventory:
+        the_inventory_follows_the_states,
+        the_inventory_is_read_by_pages;
     approval:
         an_approved_plan_is_applied_once,
         rejected_and_expired_plans_are_gone;

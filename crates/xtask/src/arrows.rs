@@ -43,8 +43,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sdwan", &["provider-kit", "protocol", "cty", "base"]),
     ("sim", &["base"]),
     ("testkit", &["provider-kit", "plugin", "protocol", "cty", "api", "base"]),
-    // It drives the engine as the runner does, which no test kit should be able to.
-    ("bench", &["testkit", "runner", "engine", "registry", "plugin", "protocol", "cty"]),
+    // It drives the store and the engine as the runner does, which no test kit should be able to.
+    ("bench", &["testkit", "runner", "store", "engine", "registry", "plugin", "protocol", "cty", "domain", "base"]),
     ("xtask", &[]),
 ];
 

@@ -74,6 +74,12 @@ enum Task {
 
 #[derive(Subcommand)]
 enum Bench {
+    /// The control plane's figures beside their goals, on both stores.
+    Control {
+        /// For `landform-bench-control`: names of rows, `--stores sqlite,postgres`, `--size SHARE`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// The native engine's figures beside their goals, beside terraform-exec and `tofu`.
     Engine {
         /// For `landform-bench-engine`: names of rows, `--seconds N`, `--workers N`, `--objects N,N`, `--concurrent N`.
@@ -94,6 +100,7 @@ fn main() -> Result<()> {
         Task::Kills { applies, seed, .. } => test::kills(applies, seed),
         Task::Chaos { seed, kills } => test::chaos(seed, kills, &[]),
         Task::Oracle { release, args } => test::oracle(release, &args),
+        Task::Bench { part: Some(Bench::Control { args }), .. } => test::bench_control(&args),
         Task::Bench { part: Some(Bench::Engine { args }), .. } => test::bench_engine(&args),
         Task::Bench { part: None, seconds } => test::bench(seconds),
     }

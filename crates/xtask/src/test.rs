@@ -106,6 +106,13 @@ fn terraform_exec() -> Result<PathBuf> {
     Ok(program)
 }
 
+pub fn bench_control(args: &[String]) -> Result<()> {
+    parts::get()?;
+    let build = ["build", "--release", "--locked", "--quiet", "-p", "landform", "-p", "landform-bench", "--bins"];
+    shell::step("release build", shell::cargo().args(build))?;
+    shell::step("bench control", release("landform-bench-control").args(args))
+}
+
 fn build_release() -> Result<()> {
     shell::step(
         "release build",

@@ -149,6 +149,9 @@ impl Status {
         "superseded",
     ];
 
+    /// Of these, what is not an end.
+    pub const UNFINISHED: &[&str] = &["queued", "planning", "awaiting_approval", "applying", "needs_recovery"];
+
     pub fn word(&self) -> &'static str {
         match self {
             Status::Queued(_) => "queued",

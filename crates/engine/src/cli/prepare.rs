@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hcl_edit::structure::{Body, Structure};
 use serde_json::json;
@@ -44,6 +45,7 @@ impl Prepared {
         if !folder.join(DATA_FOLDER).exists() {
             return Ok(None);
         }
+        landform_base::file::mark_used(&folder).map_err(|e| failed(&folder, e))?;
         let path = folder.join(LOCK_FILE);
         let lock = match std::fs::read(&path) {
             Ok(lock) => lock,
@@ -77,7 +79,8 @@ fn size_below(folder: &Path) -> std::io::Result<u64> {
 }
 
 impl PreparedFolders {
-    /// `cache` belongs to one process at a time: what an earlier one did not finish is removed.
+    /// `cache` belongs to one process at a time: what an earlier one did not finish, or nobody has used for long, is
+    /// removed.
     pub fn open(cache: &Path) -> Result<PreparedFolders, EngineError> {
         landform_base::file::private_folder(cache).map_err(|e| failed(cache, e))?;
         for entry in std::fs::read_dir(cache).map_err(|e| failed(cache, e))?.flatten() {
@@ -85,6 +88,7 @@ impl PreparedFolders {
                 std::fs::remove_dir_all(entry.path()).map_err(|e| failed(&entry.path(), e))?;
             }
         }
+        landform_base::file::remove_unused(cache, KEPT_UNUSED).map_err(|e| failed(cache, e))?;
         Ok(PreparedFolders { cache: cache.to_owned(), making: Default::default() })
     }
 
@@ -138,6 +142,9 @@ impl PreparedFolders {
 }
 
 const UNFINISHED: &str = ".new-";
+
+/// What no run has needed for so long is removed at the next start, and made again if one needs it after all.
+const KEPT_UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
 
 pub(super) fn temporary_folder(cache: &Path) -> Result<tempfile::TempDir, EngineError> {
     tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(cache).map_err(|e| failed(cache, e))

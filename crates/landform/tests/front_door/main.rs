@@ -3,7 +3,9 @@
 mod access;
 mod commands;
 mod connections;
+mod drill;
 mod installation;
+mod operators;
 mod refusals;
 mod rest;
 mod roles;

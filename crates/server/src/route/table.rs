@@ -3,7 +3,10 @@ use landform_api as api;
 use landform_domain::Right;
 
 use super::{Route, Tenancy};
-use crate::{audit, connections, deployments, failures, pause, runs, state, templates, tenants, tokens, webhooks};
+use crate::{
+    audit, connections, deployments, failures, metrics, pause, resources, runs, state, templates, tenants, tokens,
+    webhooks,
+};
 
 fn get(path: &'static str) -> (Method, &'static str) {
     (Method::GET, path)
@@ -26,7 +29,7 @@ fn own(method: &'static str) -> Method {
     Method::from_bytes(method.as_bytes()).expect("a token of letters")
 }
 
-/// Everything under `/v1`. Rows of one path stand together.
+/// Everything under `/v1`, and what else needs a token. Rows of one path stand together.
 #[rustfmt::skip]
 pub(crate) fn table() -> Vec<Route> {
     use Right::{Administer, Approve, Operate, Read, Secrets};
@@ -84,6 +87,9 @@ pub(crate) fn table() -> Vec<Route> {
         Route::new(delete("/v1/state/{tenant}/{deployment}"), Operate, Tenant, state::delete, "The `http` state backend: forget").asks::<state::WriteQuery>(),
         Route::new((own("LOCK"), "/v1/state/{tenant}/{deployment}"), Operate, Tenant, state::lock, "The `http` state backend: lock").takes_raw("application/json"),
         Route::new((own("UNLOCK"), "/v1/state/{tenant}/{deployment}"), Operate, Tenant, state::unlock, "The `http` state backend: unlock; without a body, by force").takes_raw("application/json"),
+
+        Route::new(get("/v1/resources"), Read, Narrowed, resources::list, "The inventory: what all states have").asks::<resources::ResourcesQuery>().answers::<api::ResourceList>(200),
+        Route::new(get("/metrics"), Read, Fleet, metrics::get, "Figures for Prometheus").answers_raw("text/plain"),
 
         Route::new(get("/v1/runs"), Read, Narrowed, runs::list, "List runs, the newest first").asks::<runs::RunsQuery>().answers::<api::RunList>(200),
         Route::new(get("/v1/runs/{run}"), Read, Run, runs::get, "Show a run").answers::<api::Run>(200),

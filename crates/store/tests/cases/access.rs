@@ -57,7 +57,7 @@ pub async fn every_deed_is_in_the_log_and_stays_there(place: Place) {
 pub async fn author_and_approver_can_be_required_to_differ(place: Place) {
     let store = place.furnished().await;
     let acme = "acme".parse().unwrap();
-    let settings = TenantSettings { separate_approver: Some(true) };
+    let settings = TenantSettings { separate_approver: Some(true), ..TenantSettings::default() };
     assert!(store.put_tenant(&acme, settings, &eve()).await.unwrap().0.separate_approver);
     let mut wanted = write("acme", "site", &[]);
     wanted.requires_approval = Some(true);

@@ -2,6 +2,8 @@ pub mod access;
 pub mod approval;
 pub mod catalog;
 pub mod desired;
+pub mod inventory;
 pub mod recovery;
 pub mod retention;
+pub mod waiting;
 pub mod work;

@@ -1,0 +1,92 @@
+//! The control plane's figures beside their goals, on SQLite and on PostgreSQL, with every promise on: fencing, sealing,
+//! commits flushed to disk. Nothing here is a test: whether a goal is held depends on the machine, whose flush time is
+//! printed beside it.
+
+mod accept;
+mod claim;
+mod fair;
+mod lists;
+mod stage;
+mod start;
+mod takeover;
+
+use anyhow::Result;
+use clap::{Parser, ValueEnum};
+use landform_testkit::figures::{cores, fsync_millis};
+
+use stage::Kind;
+
+#[derive(Parser)]
+struct Options {
+    /// Which rows; all of them unless named
+    #[arg(value_enum)]
+    rows: Vec<Row>,
+    /// On which stores; both unless named
+    #[arg(long, value_enum, value_delimiter = ',')]
+    stores: Vec<Kind>,
+    /// The share of the full size, for a quick look: 0.01 is a hundredth
+    #[arg(long, default_value_t = 1.0)]
+    size: f64,
+}
+
+impl Options {
+    /// At this share of the full size, and at least `least`.
+    fn scaled(&self, full: usize, least: usize) -> usize {
+        ((full as f64 * self.size) as usize).max(least)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Row {
+    Accept,
+    Claim,
+    Fair,
+    Lists,
+    Takeover,
+    Start,
+}
+
+/// One line of the table.
+struct Figure {
+    what: String,
+    store: &'static str,
+    measured: String,
+    goal: &'static str,
+    held: bool,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let options = Options::parse();
+    let wants = |row: Row| options.rows.is_empty() || options.rows.contains(&row);
+    let mut figures = Vec::new();
+    for kind in [Kind::Sqlite, Kind::Postgres] {
+        if !(options.stores.is_empty() || options.stores.contains(&kind)) {
+            continue;
+        }
+        if wants(Row::Accept) {
+            figures.extend(accept::measure(&options, kind).await?);
+        }
+        if wants(Row::Claim) {
+            figures.extend(claim::measure(&options, kind).await?);
+        }
+        if wants(Row::Fair) {
+            figures.extend(fair::measure(&options, kind).await?);
+        }
+        if wants(Row::Lists) {
+            figures.extend(lists::measure(&options, kind).await?);
+        }
+        if wants(Row::Takeover) && kind == Kind::Postgres {
+            figures.extend(takeover::measure().await?);
+        }
+        if wants(Row::Start) {
+            figures.extend(start::measure(kind).await?);
+        }
+    }
+    println!("{} cores, size {}; flushing 4 KiB to this disk takes {:.2} ms", cores(), options.size, fsync_millis()?);
+    println!("| what | store | measured | goal | held |\n|---|---|---|---|---|");
+    for Figure { what, store, measured, goal, held } in figures {
+        println!("| {what} | {store} | {measured} | {goal} | {} |", if held { "yes" } else { "**no**" });
+    }
+    Ok(())
+}

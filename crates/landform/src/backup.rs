@@ -1,0 +1,113 @@
+//! Backup and restore: a folder with a copy of the database, and the master key if it is asked for.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use landform_base::file;
+use landform_domain::Actor;
+use landform_store::{Location, Scope, back_up, bring_back};
+use serde_json::json;
+
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::house::{House, MASTER_KEY, broken, location, master_key};
+use crate::show;
+
+#[derive(Args, Debug)]
+pub struct Backup {
+    /// The folder to make; it must not exist
+    folder: PathBuf,
+    /// Copy the master key too; without it, keep that elsewhere: nothing can be read without it
+    #[arg(long)]
+    with_master_key: bool,
+    /// A PostgreSQL URL [default: SQLite in the data folder]
+    #[arg(long, env = "LANDFORM_DATABASE", hide_env_values = true, value_name = "URL")]
+    database: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct Restore {
+    /// A folder that `landform backup` has made
+    folder: PathBuf,
+    /// The URL of an empty PostgreSQL database [default: SQLite in the data folder]
+    #[arg(long, env = "LANDFORM_DATABASE", hide_env_values = true, value_name = "URL")]
+    database: Option<String>,
+}
+
+pub async fn backup(args: Backup, connection: &Connection, json: bool) -> Result<(), Failure> {
+    let (data, folder) = (connection.data_folder()?, &args.folder);
+    if folder.exists() {
+        let hint = "Name one that does not exist: a backup is never written over another.";
+        return Err(Failure::usage(format!("{} is there already", folder.display()), hint));
+    }
+    let failed = |e: std::io::Error| broken(format!("{}: {e}", folder.display()));
+    file::private_folder(folder).map_err(failed)?;
+    let copied = back_up(&location(args.database.as_deref(), &data), folder).await.map_err(|e| broken(e.to_string()));
+    let whole = copied.and_then(|()| match args.with_master_key {
+        false => Ok(()),
+        true => {
+            let key = std::fs::read(data.join(MASTER_KEY));
+            key.and_then(|key| file::write_private(&folder.join(MASTER_KEY), &key)).map_err(failed)
+        }
+    });
+    if let Err(failure) = whole {
+        // Half a backup would be taken for one.
+        let _ = std::fs::remove_dir_all(folder);
+        return Err(failure);
+    }
+    if json {
+        show::json(&json!({"folder": folder, "master_key": args.with_master_key}));
+    } else {
+        println!("the copy is in {}", folder.display());
+        if !args.with_master_key {
+            println!("the master key is not in it: keep a copy of it elsewhere, nothing can be read without it");
+        }
+    }
+    Ok(())
+}
+
+/// Everything waits afterwards: what was applied after the backup is not known to it, so a person looks first.
+pub async fn restore(args: Restore, connection: &Connection, json: bool) -> Result<(), Failure> {
+    let house = House::enter(connection)?;
+    bring_key(&args.folder, &house)?;
+    let database = args.database.as_deref();
+    let location = location(database, &house.data);
+    if let Location::Postgres(_) = location {
+        // It makes the tables.
+        house.open_store(database, master_key(&house.data)?).await?.close().await;
+    }
+    bring_back(&args.folder, &location).await.map_err(|e| broken(e.to_string()))?;
+    let store = house.open_store(database, master_key(&house.data)?).await?;
+    store.check_master_key().await.map_err(|e| {
+        Failure::broken(
+            format!("the master key does not open this backup: {e}"),
+            "Put the master key of the time of the backup into the data folder, or into LANDFORM_MASTER_KEY.",
+        )
+    })?;
+    let paused = store.pause(&Scope::Everything, true, &Actor::local("restore")).await;
+    paused.map_err(|e| broken(e.to_string()))?;
+    store.close().await;
+    if json {
+        show::json(&json!({"data": house.data, "paused": true}));
+    } else {
+        println!("restored; all runs are paused");
+        println!("compare what exists with what it knows, then `landform resume`");
+    }
+    Ok(())
+}
+
+/// The key of the backup, unless the folder or the environment has one already.
+fn bring_key(backup: &Path, house: &House) -> Result<(), Failure> {
+    let (there, here) = (backup.join(MASTER_KEY), house.file(MASTER_KEY));
+    if here.exists() || std::env::var_os("LANDFORM_MASTER_KEY").is_some() {
+        return Ok(());
+    }
+    if !there.exists() {
+        return Err(Failure::usage(
+            "the backup has no master key, and there is none here",
+            format!("Put the master key into {} (mode 0600), or into LANDFORM_MASTER_KEY.", here.display()),
+        ));
+    }
+    let key = std::fs::read(&there);
+    key.and_then(|key| file::write_private(&here, &key)).map_err(|e| broken(format!("{}: {e}", here.display())))
+}

@@ -1,0 +1,81 @@
+//! What commands share that work on a data folder and its store without a server.
+
+use std::path::{Path, PathBuf};
+
+use landform_base::file::{self, FileLock};
+use landform_base::seal::MasterKey;
+use landform_base::secret::SecretString;
+use landform_store::{Location, Options, Store};
+
+use crate::connection::Connection;
+use crate::failure::Failure;
+
+pub const MASTER_KEY: &str = "master.key";
+/// Where a new master key is until everything is sealed with it.
+pub const NEXT_MASTER_KEY: &str = "master.key.next";
+
+/// The data folder, held so that no server begins on it meanwhile.
+pub struct House {
+    pub data: PathBuf,
+    _lock: FileLock,
+}
+
+impl House {
+    pub fn enter(connection: &Connection) -> Result<House, Failure> {
+        let data = connection.data_folder()?;
+        let in_data = |e: std::io::Error| {
+            Failure::broken(format!("the data folder {}: {e}", data.display()), "Name another one with --data.")
+        };
+        file::private_folder(&data).map_err(in_data)?;
+        let lock = FileLock::try_acquire(&data.join("serve.lock")).map_err(in_data)?;
+        let lock = lock.ok_or_else(|| {
+            Failure::broken(
+                format!("another server works on {}", data.display()),
+                "Stop it, or name another folder with --data.",
+            )
+        })?;
+        Ok(House { data, _lock: lock })
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.data.join(name)
+    }
+
+    pub async fn open_store(&self, database: Option<&str>, key: MasterKey) -> Result<Store, Failure> {
+        let opened = Store::open(Options::new(location(database, &self.data), key)).await;
+        opened.map(|opened| opened.store).map_err(|e| broken(e.to_string()))
+    }
+}
+
+/// Where the store is: SQLite in the data folder unless a PostgreSQL is named.
+pub fn location(database: Option<&str>, data: &Path) -> Location {
+    match database {
+        Some(url) => Location::Postgres(SecretString::from(url)),
+        None => Location::Sqlite(data.to_owned()),
+    }
+}
+
+/// From the environment, or from the data folder, where it is made when there is none.
+pub fn master_key(data: &Path) -> Result<MasterKey, Failure> {
+    let next = data.join(NEXT_MASTER_KEY);
+    if next.exists() {
+        return Err(Failure::broken(
+            format!("a change of the master key was interrupted: there is {}", next.display()),
+            "Finish it with `landform key rotate`.",
+        ));
+    }
+    current_master_key(data)
+}
+
+/// The same, also in the middle of a change.
+pub fn current_master_key(data: &Path) -> Result<MasterKey, Failure> {
+    let key = match std::env::var("LANDFORM_MASTER_KEY") {
+        Ok(text) => MasterKey::from_base64(&SecretString::from(text)),
+        Err(_) => MasterKey::load_or_create(&data.join(MASTER_KEY)),
+    };
+    key.map_err(|e| broken(e.to_string()))
+}
+
+pub fn broken(detail: String) -> Failure {
+    Failure::broken(detail, "The log above may say more.")
+}

@@ -1,0 +1,92 @@
+//! What those see who run it: the inventory, figures, readiness, limits.
+
+use serde_json::{Value, json};
+
+use crate::{Door, Memory};
+
+const TEMPLATE: &str = r#"
+variable "names" { type = list(string) }
+
+resource "terraform_data" "thing" {
+  for_each = toset(var.names)
+  input    = each.key
+}
+"#;
+
+async fn deploy(door: &Door, tenant: &str, names: &[&str]) -> Value {
+    let path = format!("/v1/tenants/{tenant}/deployments/site");
+    let body = json!({"template": "things", "engine": "native", "inputs": {"names": names}});
+    let request = door.landform.request(reqwest::Method::PUT, &path).header("prefer", "wait=60").json(&body);
+    let ended = landform_testkit::landform::answer(request).await.unwrap();
+    assert_eq!(ended["run"]["status"], "succeeded", "{ended}");
+    ended
+}
+
+fn addresses(list: &Value) -> Vec<String> {
+    let word = |resource: &Value, name: &str| resource[name].as_str().unwrap().replace('"', "");
+    let address = |resource: &Value| format!("{} {}", word(resource, "tenant"), word(resource, "address"));
+    list["resources"].as_array().unwrap().iter().map(address).collect()
+}
+
+#[tokio::test]
+async fn an_operator_sees_what_there_is_and_how_it_goes() {
+    let door = Door::open(Memory::Sqlite).await;
+    let get = |path: &'static str| door.landform.call("GET", path, None);
+    door.landform.push_template("things", &[("main.tf", TEMPLATE)]).await.unwrap();
+    for tenant in ["acme", "other"] {
+        door.landform.call("PUT", &format!("/v1/tenants/{tenant}"), Some(json!({}))).await.unwrap();
+        deploy(&door, tenant, &["a", "b"]).await;
+    }
+    // The inventory, by page and by filter.
+    let first = get("/v1/resources?limit=3").await.unwrap();
+    assert_eq!(
+        addresses(&first),
+        ["acme terraform_data.thing[a]", "acme terraform_data.thing[b]", "other terraform_data.thing[a]"]
+    );
+    let after = first["next"].as_str().unwrap().replace('[', "%5B").replace('"', "%22").replace(']', "%5D");
+    let rest = door.landform.request(reqwest::Method::GET, &format!("/v1/resources?after={after}"));
+    let rest = landform_testkit::landform::answer(rest).await.unwrap();
+    assert_eq!((addresses(&rest), &rest["next"]), (vec!["other terraform_data.thing[b]".to_owned()], &Value::Null));
+    let id = first["resources"][0]["id"].as_str().expect("an object has an id").to_owned();
+    assert!(!first.to_string().contains("\"input\""), "values are not in it: {first}");
+    let listed = std::process::Command::new(crate::binary())
+        .args(["--server", door.landform.base(), "--data"])
+        .arg(door.data.path())
+        .args(["--json", "resources", "--id", &id])
+        .output()
+        .unwrap();
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!(listed[0]["tenant"], "acme", "{listed}");
+    assert_eq!(addresses(&get("/v1/resources?tenant=acme&q=THING[%22b").await.unwrap()).len(), 1);
+    assert!(get("/v1/resources?after=x").await.is_err());
+
+    // Figures, for a token.
+    let text = door.landform.request(reqwest::Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
+    for line in [
+        "landform_runs_ended_total{status=\"succeeded\",engine=\"native\"} 2",
+        "landform_runs_claimed_total 2",
+        "landform_runs_waiting{for=\"worker\"} 0",
+        "landform_phase_seconds_count{phase=\"apply\"} 2",
+        "landform_intents_open 0",
+        "landform_provider_processes ",
+    ] {
+        assert!(text.contains(line), "{line} is not in:\n{text}");
+    }
+    let unknown = crate::http().get(format!("{}/metrics", door.landform.base())).send().await.unwrap();
+    assert_eq!(unknown.status(), 401);
+    let ready = crate::http().get(format!("{}/readyz", door.landform.base())).send().await.unwrap();
+    assert_eq!(ready.status(), 200);
+
+    // Limits of a tenant.
+    let limits = json!({"max_deployments": 1, "slots": 1});
+    let limited = door.landform.call("PUT", "/v1/tenants/acme", Some(limits)).await.unwrap();
+    assert_eq!((&limited["max_deployments"], &limited["slots"]), (&json!(1), &json!(1)));
+    let body = json!({"template": "things", "inputs": {"names": []}});
+    let refused =
+        door.landform.request(reqwest::Method::PUT, "/v1/tenants/acme/deployments/more").json(&body).send().await;
+    let refused = refused.unwrap();
+    assert_eq!(refused.status(), 409);
+    assert_eq!(refused.json::<Value>().await.unwrap()["code"], "deployment_quota");
+    deploy(&door, "acme", &["b"]).await;
+    assert_eq!(addresses(&get("/v1/resources?tenant=acme").await.unwrap()).len(), 1);
+}

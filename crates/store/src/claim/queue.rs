@@ -1,0 +1,195 @@
+//! Which runs are taken next. A claim is one scan of the index of what is due, in the fair order, and a handful of
+//! statements for all the runs that it takes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use landform_domain::TenantName;
+use landform_domain::run::Command;
+
+use super::load::load_claims;
+use super::take::{Taken, take_all};
+use super::waiting::{FOR_DEPLOYMENT, FOR_SLOT, free_slots, park};
+use super::{Claim, WorkerId};
+use crate::db::{Row, Tx, params};
+use crate::error::StoreError;
+use crate::open::Store;
+use crate::transition::{Locked, Means, advance, locked_columns, run_columns};
+use crate::view::Run;
+
+impl Store {
+    /// The next run that is due; see [`Store::claim_up_to`].
+    pub async fn claim(&self, worker: &WorkerId) -> Result<Option<Claim>, StoreError> {
+        Ok(self.claim_up_to(worker, 1).await?.pop())
+    }
+
+    /// The next runs that are due, fairly between tenants, in one transaction. What a silent worker held is due too,
+    /// and comes first, because its place in the order is an old one.
+    pub async fn claim_up_to(&self, worker: &WorkerId, most: usize) -> Result<Vec<Claim>, StoreError> {
+        for _ in 0..MOST_LOOKS {
+            // A look that takes no locks, so that waiting workers cost nothing.
+            let due = self.db().read_one(DUE, params![]).await?;
+            let due = due.ok_or_else(|| StoreError::Corrupt("a count without a row".into()))?;
+            if due.flag("lapsed")? {
+                self.take_back_lapsed().await?;
+            } else if !due.flag("queued")? {
+                return Ok(Vec::new());
+            }
+            // Whatever cannot be taken yet is put aside, and the next look does not see it.
+            let claims = loop {
+                match self.claim_queued(worker, most).await? {
+                    Scan { claims, put_aside } if claims.is_empty() && put_aside => {}
+                    Scan { claims, .. } => break claims,
+                }
+            };
+            if !claims.is_empty() {
+                self.inner.bell.ring();
+                return Ok(claims);
+            }
+            // Something is due, but its row is locked: by another claim, which is over in a moment, or by a
+            // transaction that was refused and is being rolled back.
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+        Ok(Vec::new())
+    }
+
+    /// Ends the leases of workers that went silent, so that their runs are in the queue again.
+    async fn take_back_lapsed(&self) -> Result<(), StoreError> {
+        for row in self.db().read_all(LAPSED, params![]).await? {
+            let mut tx = self.db().begin().await?;
+            let locked = tx
+                .one(
+                    concat!(
+                        "SELECT ",
+                        run_columns!(),
+                        " FROM deployments d JOIN runs r ON r.id = d.active_run
+                         WHERE d.id = $1 AND d.lease_until < {now} {lock_or_skip}"
+                    ),
+                    params![row.text("id")?],
+                )
+                .await?;
+            let Some(run) = locked.as_ref().map(Run::from_row).transpose()? else { continue };
+            tracing::warn!(run = %run.id, worker = row.text("lease_worker")?, "a worker went silent; its run is taken up");
+            self.inner.meter.lease_lost();
+            advance(&mut tx, row.parsed("id")?, &run, Command::LeaseLost, Means::default()).await?;
+            tx.commit().await?;
+        }
+        Ok(())
+    }
+
+    async fn claim_queued(&self, worker: &WorkerId, most: usize) -> Result<Scan, StoreError> {
+        let mut tx = self.db().begin().await?;
+        let mut scan = tx.all(QUEUED, params![most.max(1) as i64]).await?;
+        let mut slots = Slots::look(&mut tx, &scan).await?;
+        let (mut taken, mut held, mut without_slot): (Vec<Taken>, Vec<Row>, Vec<Row>) = Default::default();
+        let (mut reached, mut waited) = (0, Vec::new());
+        for row in scan.drain(..) {
+            let locked = Locked::from_row(&row)?;
+            // Of two runs of one deployment the first goes first.
+            if !row.flag("free")? || taken.iter().any(|taken| taken.locked.id == locked.id) {
+                held.push(row);
+                continue;
+            }
+            // What a dead worker left is looked after at once, whatever the limit.
+            if !row.flag("taken_up_again")? && !slots.take(&locked.tenant) {
+                without_slot.push(row);
+                continue;
+            }
+            reached = reached.max(row.int("order_key")?);
+            waited.push(Duration::from_millis(row.int("waited")?.max(0).unsigned_abs()));
+            let replaces = serde_json::from_str(&row.text("replaces")?)?;
+            taken.push(Taken { locked, run: Run::from_row(&row)?, replaces });
+        }
+        park(&mut tx, &held, FOR_DEPLOYMENT).await?;
+        park(&mut tx, &without_slot, FOR_SLOT).await?;
+        let put_aside = !(held.is_empty() && without_slot.is_empty());
+        if taken.is_empty() {
+            if put_aside {
+                tx.commit().await?;
+            }
+            return Ok(Scan { claims: Vec::new(), put_aside });
+        }
+        let taken = take_all(&mut tx, worker, self.lease_millis(), taken).await?;
+        let claims = load_claims(&mut tx, &self.inner.keys, taken).await?;
+        set_clock(&mut tx, worker, reached).await?;
+        tx.commit().await?;
+        for (claim, waited) in claims.iter().zip(waited) {
+            self.inner.meter.claimed(claim.lease.run, (claim.attempt == 1).then_some(waited));
+        }
+        Ok(Scan { claims, put_aside })
+    }
+}
+
+struct Scan {
+    claims: Vec<Claim>,
+    /// Runs that cannot be taken yet are out of the way now.
+    put_aside: bool,
+}
+
+/// What the tenants of a scan have left of their slots. Those without a limit are not in it.
+struct Slots(BTreeMap<TenantName, i64>);
+
+impl Slots {
+    /// The rows of tenants with a limit are locked, in the order of their names, so that two claims neither share a slot
+    /// nor wait for each other.
+    async fn look(tx: &mut Tx, scan: &[Row]) -> Result<Slots, StoreError> {
+        let mut slots = BTreeMap::new();
+        for row in scan {
+            if row.int_or_null("slots")?.is_some() {
+                slots.insert(row.parsed("tenant")?, 0);
+            }
+        }
+        for (tenant, left) in &mut slots {
+            *left = free_slots(tx, tenant).await?.unwrap_or(i64::MAX);
+        }
+        Ok(Slots(slots))
+    }
+
+    fn take(&mut self, tenant: &TenantName) -> bool {
+        match self.0.get_mut(tenant) {
+            None => true,
+            Some(left) => {
+                *left -= 1;
+                *left >= 0
+            }
+        }
+    }
+}
+
+const MOST_LOOKS: u32 = 20;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+const DUE: &str = "SELECT
+    (SELECT COUNT(*) FROM (SELECT 1 FROM deployments d
+        WHERE d.lease_until IS NOT NULL AND d.lease_until < {now} AND d.active_run IS NOT NULL LIMIT 1) AS l) AS lapsed,
+    (SELECT COUNT(*) FROM (SELECT 1 FROM runs r WHERE r.claimable = 1 LIMIT 1) AS q) AS queued";
+
+const LAPSED: &str = "SELECT d.id, d.lease_worker FROM deployments d
+     WHERE d.lease_until IS NOT NULL AND d.lease_until < {now} AND d.active_run IS NOT NULL
+     ORDER BY d.lease_until LIMIT 100";
+
+/// Both rows are locked, so both are as they are now, whatever was committed since the statement began.
+const QUEUED: &str = concat!(
+    "SELECT ",
+    locked_columns!(),
+    ", ",
+    run_columns!(),
+    ", r.order_key, r.replaces, t.slots, {now} - r.created_at AS waited,
+     CAST(CASE WHEN d.active_run = r.id THEN 1 ELSE 0 END AS BIGINT) AS taken_up_again,
+     CAST(CASE WHEN d.active_run = r.id OR d.active_run IS NULL AND d.paused = 0 THEN 1 ELSE 0 END AS BIGINT) AS free
+     FROM runs r JOIN deployments d ON d.id = r.deployment JOIN tenants t ON t.name = r.tenant
+     WHERE r.claimable = 1 ORDER BY r.order_key, r.id LIMIT $1 {lock_or_skip}"
+);
+
+/// The fair order's clock is the highest key that was claimed. Each worker has a row of its own, so that claims do not
+/// wait for each other.
+async fn set_clock(tx: &mut Tx, worker: &WorkerId, reached: i64) -> Result<(), StoreError> {
+    tx.execute(
+        "INSERT INTO queue_clock (worker, reached) VALUES ($1, $2)
+         ON CONFLICT (worker) DO UPDATE SET reached = CASE
+             WHEN queue_clock.reached > excluded.reached THEN queue_clock.reached ELSE excluded.reached END",
+        params![worker.as_str(), reached],
+    )
+    .await?;
+    Ok(())
+}

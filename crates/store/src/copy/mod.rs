@@ -1,0 +1,88 @@
+//! Copies of a whole store, and a change of the key that everything in it hangs on.
+
+mod postgres;
+
+use std::path::Path;
+
+use landform_base::seal::MasterKey;
+use landform_domain::TenantName;
+use sqlx::Connection;
+use sqlx::sqlite::SqliteConnectOptions;
+
+use crate::db::params;
+use crate::error::StoreError;
+use crate::keys;
+use crate::open::{Location, SQLITE_FILE, Store};
+
+/// Writes a consistent copy of a store into an empty folder, while servers may be working on it: on both databases
+/// readers never wait for writers, nor they for them.
+pub async fn back_up(location: &Location, folder: &Path) -> Result<(), StoreError> {
+    match location {
+        Location::Sqlite(data) => copy_sqlite(&data.join(SQLITE_FILE), &folder.join(SQLITE_FILE)).await,
+        Location::Postgres(url) => postgres::export(url.expose(), folder).await,
+    }
+}
+
+/// Brings a copy back, to a place that has no store yet (SQLite), or one that was never used (PostgreSQL, which has the
+/// tables already). Nobody has it open.
+pub async fn bring_back(folder: &Path, location: &Location) -> Result<(), StoreError> {
+    match location {
+        Location::Sqlite(data) => {
+            let (from, to) = (folder.join(SQLITE_FILE), data.join(SQLITE_FILE));
+            if to.exists() {
+                return Err(StoreError::InUse(format!("{} is there already; name another folder", to.display())));
+            }
+            check_sqlite(&from).await?;
+            copy_sqlite(&from, &to).await
+        }
+        Location::Postgres(url) => postgres::import(url.expose(), folder).await,
+    }
+}
+
+async fn copy_sqlite(from: &Path, to: &Path) -> Result<(), StoreError> {
+    let mut connection = open_to_read(from).await?;
+    let path = to.to_str().ok_or_else(|| StoreError::Corrupt("the path of a copy is no text".into()))?;
+    sqlx::query("VACUUM INTO $1").bind(path).execute(&mut connection).await?;
+    connection.close().await?;
+    Ok(())
+}
+
+async fn check_sqlite(file: &Path) -> Result<(), StoreError> {
+    let mut connection = open_to_read(file).await?;
+    let said: String = sqlx::query_scalar("PRAGMA quick_check").fetch_one(&mut connection).await?;
+    connection.close().await?;
+    if said == "ok" { Ok(()) } else { Err(StoreError::Corrupt(format!("the copy is not whole: {said}"))) }
+}
+
+async fn open_to_read(file: &Path) -> Result<sqlx::SqliteConnection, StoreError> {
+    let options = SqliteConnectOptions::new().filename(file).read_only(true);
+    let opened = sqlx::SqliteConnection::connect_with(&options).await;
+    opened.map_err(|e| StoreError::Unavailable(format!("{}: {e}", file.display())))
+}
+
+impl Store {
+    /// Whether the master key opens what is here. A store without tenants is opened by any.
+    pub async fn check_master_key(&self) -> Result<(), StoreError> {
+        let sql = "SELECT tenant FROM tenant_keys ORDER BY tenant LIMIT 1";
+        let Some(row) = self.db().read_one(sql, params![]).await? else { return Ok(()) };
+        let tenant: TenantName = row.parsed("tenant")?;
+        self.tenant_key(&tenant).await.map(drop)
+    }
+
+    /// Seals all tenants' keys with another master key, in one transaction. Returns how many; none if that was done
+    /// before and only its end was not seen. No other process may be at work: it would go on with the old key.
+    pub async fn change_master_key(&self, new: &MasterKey) -> Result<usize, StoreError> {
+        let mut tx = self.db().begin().await?;
+        let mut changed = 0;
+        for row in tx.all("SELECT tenant, number, sealed FROM tenant_keys {lock}", params![]).await? {
+            let (tenant, number): (TenantName, i64) = (row.parsed("tenant")?, row.int("number")?);
+            let sealed = row.blob("sealed")?;
+            let anew = self.inner.keys.seal_anew(new, &tenant, keys::number(number)?, &sealed)?;
+            let Some(sealed) = anew else { continue };
+            let sql = "UPDATE tenant_keys SET sealed = $3 WHERE tenant = $1 AND number = $2";
+            changed += tx.execute(sql, params![tenant.as_str(), number, sealed]).await?;
+        }
+        tx.commit().await?;
+        Ok(usize::try_from(changed).unwrap_or(usize::MAX))
+    }
+}
