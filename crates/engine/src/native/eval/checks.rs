@@ -105,7 +105,18 @@ pub fn evaluate_conditions(
     let mut found = Vec::new();
     for condition in conditions {
         match evaluate_condition(condition, scope) {
-            Ok(None) => checked.status = checked.status.max(Status::Unknown),
+            Ok(None) => {
+                checked.status = checked.status.max(Status::Unknown);
+                if kind == Kind::Check {
+                    let detail = "The condition could not be evaluated at this time, a result will be known when this \
+                                  plan is applied.";
+                    found.push(Diagnostic {
+                        severity: Severity::Warning,
+                        range: Some(range(condition.condition.range())),
+                        ..Diagnostic::error("Check block assertion known after apply", detail)
+                    });
+                }
+            }
             Ok(Some(Ok(()))) => {}
             Ok(Some(Err(message))) => {
                 checked.status = checked.status.max(Status::Fail);
