@@ -203,17 +203,18 @@ impl Walk<'_> {
 
     /// How long an apply takes that nobody disturbs: the kills are spread over a little more than that.
     async fn usual_duration(&mut self) -> Result<Duration> {
-        let mut longest = Duration::ZERO;
+        // The very first run does what is done once for all; a kill reckoned by it would come after most others have ended.
+        let mut shortest = Duration::MAX;
         for _ in 0..3 {
             let change = Change { deployment: self.new_name(), wanted: Some(Inputs { size: 1, kind: 0 }) };
             let begin = Instant::now();
             let run = run_of(&self.submit(&change, &change.deployment).await?)?;
             let status = self.settled(&run).await?;
             ensure!(status["status"] == "succeeded", "an undisturbed run: {status}");
-            longest = longest.max(begin.elapsed());
+            shortest = shortest.min(begin.elapsed());
             self.accept(change).await?;
         }
-        Ok(longest)
+        Ok(shortest)
     }
 
     fn new_name(&mut self) -> String {
