@@ -59,34 +59,37 @@ struct Figure {
 async fn main() -> Result<()> {
     let options = Options::parse();
     let wants = |row: Row| options.rows.is_empty() || options.rows.contains(&row);
-    let mut figures = Vec::new();
+    println!("{} cores, size {}; flushing 4 KiB to this disk takes {:.2} ms", cores(), options.size, fsync_millis()?);
+    println!("| what | store | measured | goal | held |\n|---|---|---|---|---|");
     for kind in [Kind::Sqlite, Kind::Postgres] {
         if !(options.stores.is_empty() || options.stores.contains(&kind)) {
             continue;
         }
         if wants(Row::Accept) {
-            figures.extend(accept::measure(&options, kind).await?);
+            show(accept::measure(&options, kind).await?);
         }
         if wants(Row::Claim) {
-            figures.extend(claim::measure(&options, kind).await?);
+            show(claim::measure(&options, kind).await?);
         }
         if wants(Row::Fair) {
-            figures.extend(fair::measure(&options, kind).await?);
+            show(fair::measure(&options, kind).await?);
         }
         if wants(Row::Lists) {
-            figures.extend(lists::measure(&options, kind).await?);
+            show(lists::measure(&options, kind).await?);
         }
         if wants(Row::Takeover) && kind == Kind::Postgres {
-            figures.extend(takeover::measure().await?);
+            show(takeover::measure().await?);
         }
         if wants(Row::Start) {
-            figures.extend(start::measure(kind).await?);
+            show(start::measure(kind).await?);
         }
     }
-    println!("{} cores, size {}; flushing 4 KiB to this disk takes {:.2} ms", cores(), options.size, fsync_millis()?);
-    println!("| what | store | measured | goal | held |\n|---|---|---|---|---|");
+    Ok(())
+}
+
+/// As soon as they are known: at full size all of it takes half an hour, and who stops it keeps what there is.
+fn show(figures: impl IntoIterator<Item = Figure>) {
     for Figure { what, store, measured, goal, held } in figures {
         println!("| {what} | {store} | {measured} | {goal} | {} |", if held { "yes" } else { "**no**" });
     }
-    Ok(())
 }
