@@ -389,8 +389,14 @@ pub(crate) async fn load_desired(
     Ok(Some(Desired::from_row(&row, sealer, generation, connections)?))
 }
 
+/// The fair order's present: just before the key that is next, or where nothing waits the highest that was claimed. The
+/// highest alone would be wrong: a claim that passes over rows which are locked at that moment may take one from far behind.
+const FAIR_NOW: &str = "SELECT COALESCE(
+    (SELECT MIN(r.order_key) - 1 FROM runs r WHERE r.claimable = 1),
+    (SELECT MAX(reached) FROM queue_clock), 0) AS now";
+
 /// A tenant's runs follow each other at distance 1 in the fair order, and a tenant that was idle starts at the order's
-/// present (the highest key claimed so far, see `queue_clock`): whoever queues many runs waits behind others' few.
+/// present: whoever queues many runs waits behind others' few.
 pub(crate) async fn insert_run(
     tx: &mut Tx,
     locked: &Locked,
@@ -400,13 +406,12 @@ pub(crate) async fn insert_run(
     by: &Actor,
 ) -> Result<Run, StoreError> {
     let id: RunId = new_id(tx, RunId::from_parts).await?;
+    let now = tx.exactly_one(FAIR_NOW, params![]).await?.int("now")?;
     let row = tx
         .exactly_one(
-            "UPDATE tenants SET queue_tag = 1 + CASE
-                 WHEN queue_tag > (SELECT COALESCE(MAX(reached), 0) FROM queue_clock) THEN queue_tag
-                 ELSE (SELECT COALESCE(MAX(reached), 0) FROM queue_clock) END
+            "UPDATE tenants SET queue_tag = 1 + CASE WHEN queue_tag > $2 THEN queue_tag ELSE $2 END
              WHERE name = $1 RETURNING queue_tag, most_waiting",
-            params![locked.tenant.as_str()],
+            params![locked.tenant.as_str(), now],
         )
         .await?;
     let order_key = row.int("queue_tag")?;
