@@ -69,6 +69,7 @@ suite! {
         the_doorbell_rings_for_others;
     waiting:
         what_is_paused_is_out_of_the_way,
+        a_claim_from_far_behind_starves_nobody,
         what_is_held_comes_back_when_it_is_free,
         a_tenant_has_at_most_its_slots,
         quotas_refuse_what_is_beyond_them;

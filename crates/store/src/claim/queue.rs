@@ -181,8 +181,8 @@ const QUEUED: &str = concat!(
      WHERE r.claimable = 1 ORDER BY r.order_key, r.id LIMIT $1 {lock_or_skip}"
 );
 
-/// The fair order's clock is the highest key that was claimed. Each worker has a row of its own, so that claims do not
-/// wait for each other.
+/// The highest key that was claimed: the fair order's present where nothing waits. Each worker has a row of its own, so that
+/// claims do not wait for each other.
 async fn set_clock(tx: &mut Tx, worker: &WorkerId, reached: i64) -> Result<(), StoreError> {
     tx.execute(
         "INSERT INTO queue_clock (worker, reached) VALUES ($1, $2)

@@ -27,6 +27,29 @@ pub async fn what_is_paused_is_out_of_the_way(place: Place) {
     assert_eq!(claim(&store).await.deployment.as_str(), "d0");
 }
 
+/// A run from far behind was taken while those before it could not be: the fair order goes on from those.
+pub async fn a_claim_from_far_behind_starves_nobody(place: Place) {
+    let store = place.furnished().await;
+    for n in 0..5 {
+        put(&store, "acme", &format!("d{n}"), &[]).await;
+    }
+    let first_four = (0..4).map(|n| Scope::Deployment("acme".parse().unwrap(), format!("d{n}").parse().unwrap()));
+    let first_four: Vec<Scope> = first_four.collect();
+    for scope in &first_four {
+        store.pause(scope, true, &eve()).await.unwrap();
+    }
+    assert_eq!(claim(&store).await.deployment.as_str(), "d4");
+    for scope in &first_four {
+        store.pause(scope, false, &eve()).await.unwrap();
+    }
+    put(&store, "other", "site", &[]).await;
+    let mut order = Vec::new();
+    for _ in 0..5 {
+        order.push(claim(&store).await.lease.tenant.to_string());
+    }
+    assert_eq!(order, ["acme", "other", "acme", "acme", "acme"]);
+}
+
 pub async fn what_is_held_comes_back_when_it_is_free(place: Place) {
     let store = place.furnished().await;
     let (acme, site) = ("acme".parse().unwrap(), "site".parse().unwrap());
