@@ -41,18 +41,24 @@ pub async fn backup(args: Backup, connection: &Connection, json: bool) -> Result
         return Err(Failure::usage(format!("{} is there already", folder.display()), hint));
     }
     let failed = |e: std::io::Error| broken(format!("{}: {e}", folder.display()));
-    file::private_folder(folder).map_err(failed)?;
-    let copied = back_up(&location(args.database.as_deref(), &data), folder).await.map_err(|e| broken(e.to_string()));
+    // Aside until it is whole: half a backup, left by a kill or a full disk, would be taken for one.
+    let mut name = folder.file_name().unwrap_or_default().to_owned();
+    name.push(".part");
+    let part = folder.with_file_name(name);
+    if part.exists() {
+        std::fs::remove_dir_all(&part).map_err(failed)?;
+    }
+    file::private_folder(&part).map_err(failed)?;
+    let copied = back_up(&location(args.database.as_deref(), &data), &part).await.map_err(|e| broken(e.to_string()));
     let whole = copied.and_then(|()| match args.with_master_key {
         false => Ok(()),
         true => {
             let key = std::fs::read(data.join(MASTER_KEY));
-            key.and_then(|key| file::write_private(&folder.join(MASTER_KEY), &key)).map_err(failed)
+            key.and_then(|key| file::write_private(&part.join(MASTER_KEY), &key)).map_err(failed)
         }
     });
-    if let Err(failure) = whole {
-        // Half a backup would be taken for one.
-        let _ = std::fs::remove_dir_all(folder);
+    if let Err(failure) = whole.and_then(|()| std::fs::rename(&part, folder).map_err(failed)) {
+        let _ = std::fs::remove_dir_all(&part);
         return Err(failure);
     }
     if json {
