@@ -71,6 +71,10 @@ impl Definition for Versa {
         if !url.starts_with("http://") && !url.starts_with("https://") {
             return Err(wrong("url", "The url must begin with https:// (or http://)."));
         }
+        // Paths are appended to it, and must stay the paths of the request.
+        if url.contains(['?', '#']) {
+            return Err(wrong("url", "The url must have no query and no fragment."));
+        }
         let token = match (text(config, "client_id"), secret("client_secret")) {
             (Some(id), Some(secret)) => Some((id.to_owned(), secret)),
             (None, None) => None,
