@@ -2,7 +2,8 @@
 //!
 //! Promises: an engine's intents are in the store before its calls are made; a worker whose lease is late starts
 //! nothing more and ends what it has before the lease does; what a provider has done while the store was away is kept on
-//! disk and told later; after a crash nothing is created twice, and what is in doubt is listed. Reports for people are bounded and may be dropped, with a count.
+//! disk and told later; after a crash nothing is created twice, and what is in doubt is listed. Reports for people are
+//! bounded and may be dropped, with a count.
 //! Absent on purpose: serving HTTP, SQL, and how an engine works.
 
 mod attempt;
