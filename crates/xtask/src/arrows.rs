@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use crate::shell;
 
 /// A crate and all the crates of the workspace that it may name in `[dependencies]`.
-/// Tests may use `testkit` besides (a dev-dependency), and nothing else.
+/// Tests may use `testkit` and `sim` besides (dev-dependencies), and nothing else.
 const ARROWS: &[(&str, &[&str])] = &[
     ("base", &[]),
     ("domain", &["base"]),
@@ -18,7 +18,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("provider-kit", &["protocol", "cty"]),
     ("registry", &["base"]),
     ("engine", &["lang", "plugin", "protocol", "cty", "base"]),
-    ("runner", &["store", "engine", "registry", "plugin", "protocol", "lang", "cty", "domain", "base"]),
+    ("gateway", &["base"]),
+    ("runner", &["store", "engine", "gateway", "registry", "plugin", "protocol", "lang", "cty", "domain", "base"]),
     ("server", &["api", "store", "domain", "base"]),
     (
         "landform",
@@ -30,6 +31,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "provider-kit",
             "store",
             "engine",
+            "gateway",
             "registry",
             "plugin",
             "lang",
@@ -63,7 +65,8 @@ pub fn check() -> Result<()> {
             }
             let target = room(dependency["name"].as_str().unwrap_or_default());
             let for_tests = dependency["kind"] == "dev";
-            if !(allowed.contains(&target) || for_tests && (target == "testkit" || name == "landform")) {
+            if !(allowed.contains(&target) || for_tests && (["testkit", "sim"].contains(&target) || name == "landform"))
+            {
                 wrong.push(format!("{name} must not depend on {target}"));
             }
         }

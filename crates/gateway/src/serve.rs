@@ -1,0 +1,267 @@
+//! The HTTP side: who calls, which turn it is, and what goes back.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use landform_base::secret::SecretBytes;
+use rand::TryRng;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::counts::{Outcome, Total, Totals, lock};
+use crate::desk::Desk;
+use crate::forward::{self, Answer, Forwarder, Said};
+use crate::seat::{Booking, Held, NoSeat, Seat};
+
+const LARGEST_BODY: usize = 16 << 20;
+/// Tells our own answers from the vendor's.
+pub(crate) const MARK: &str = "x-landform-gateway";
+/// Beyond so many accounts, those that nobody uses are forgotten.
+const MANY_ACCOUNTS: usize = 1_000;
+
+/// The gateway of this process. It serves until the last handle and the last seat are gone.
+#[derive(Clone)]
+pub struct Gateway {
+    inner: Arc<Inner>,
+    _server: Arc<Server>,
+}
+
+struct Server(JoinHandle<()>);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+pub(crate) struct Inner {
+    pub(crate) address: SocketAddr,
+    /// Makes addresses that nobody can guess.
+    pub(crate) key: SecretBytes,
+    pub(crate) seats: Mutex<HashMap<String, Arc<Held>>>,
+    desks: Mutex<HashMap<String, Arc<Desk>>>,
+    pub(crate) totals: Totals,
+    forwarder: Forwarder,
+}
+
+impl Gateway {
+    /// Listens on a free port of this machine's own address.
+    pub async fn start() -> std::io::Result<Gateway> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let mut key = vec![0; 32];
+        rand::rngs::SysRng.try_fill_bytes(&mut key).map_err(std::io::Error::other)?;
+        let inner = Arc::new(Inner {
+            address: listener.local_addr()?,
+            key: SecretBytes::new(key),
+            seats: Mutex::default(),
+            desks: Mutex::default(),
+            totals: Totals::default(),
+            forwarder: Forwarder::default(),
+        });
+        let router = Router::new().fallback(serve).with_state(inner.clone());
+        let server = tokio::spawn(async move {
+            // Serving ends only with the task: errors of single connections are not reported here.
+            let _ = axum::serve(listener, router).await;
+        });
+        Ok(Gateway { inner, _server: Arc::new(Server(server)) })
+    }
+
+    /// A seat for a run. Its calls are the run's, and end with it.
+    pub fn take_seat(&self, booking: Booking) -> Result<Seat, NoSeat> {
+        Seat::take(&self.inner, booking)
+    }
+
+    /// What was asked of vendors since the start.
+    pub fn totals(&self) -> Vec<Total> {
+        self.inner.totals.all()
+    }
+}
+
+impl Inner {
+    pub(crate) fn desk(&self, account: &str) -> Arc<Desk> {
+        let mut desks = lock(&self.desks);
+        if desks.len() >= MANY_ACCOUNTS && !desks.contains_key(account) {
+            // One that somebody has a seat at is used.
+            desks.retain(|_, desk| Arc::strong_count(desk) > 1 || !desk.is_idle());
+        }
+        desks.entry(account.to_owned()).or_default().clone()
+    }
+
+    fn holder(&self, secret: &str) -> Option<Arc<Held>> {
+        lock(&self.seats).get(secret).cloned()
+    }
+}
+
+async fn serve(State(gateway): State<Arc<Inner>>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let (secret, rest) = split(head.uri.path());
+    let (secret, rest) = (secret.to_owned(), rest.to_owned());
+    let Some(held) = gateway.holder(&secret) else { return nobody() };
+    let Ok(body) = axum::body::to_bytes(body, LARGEST_BODY).await else {
+        let what = format!("a call has at most {LARGEST_BODY} bytes");
+        return own(StatusCode::PAYLOAD_TOO_LARGE, "too_large", &what);
+    };
+    let vendor = &held.booking.vendor;
+    let operations = vendor.classify(head.method.as_str(), &rest, &body);
+    let url = target(held.booking.endpoint.expose(), &rest, head.uri.query());
+    let arrived = Instant::now();
+    let deadline = arrived + vendor.hold();
+    let call = Call { gateway: &gateway, held: &held, operations: &operations };
+    let Ok(mut turn) = held.ask(&operations) else {
+        call.count(Outcome::Refused, Duration::ZERO);
+        return later(Duration::from_secs(1), "too many calls wait for this account");
+    };
+    let mut waited_since = arrived;
+    loop {
+        let come = turn.wait(deadline).await;
+        let waited = waited_since.elapsed();
+        if let Err(not_yet) = come {
+            call.count(Outcome::Refused, waited);
+            return later(not_yet.0, "the vendor's limit is used up for now");
+        }
+        // Who has lost its seat meanwhile sends nothing more.
+        if gateway.holder(&secret).is_none_or(|now| !Arc::ptr_eq(&now, &held)) {
+            return nobody();
+        }
+        let mut sent = Sent { call: Some(&call), waited };
+        let request = forward::Request {
+            method: head.method.clone(),
+            url: &url,
+            headers: &head.headers,
+            body: body.clone(),
+            authority: held.booking.authority.as_deref(),
+            patience: vendor.answer(),
+        };
+        let answer = gateway.forwarder.send(request).await;
+        match answer {
+            Answer::Said(said) if vendor.is_rate_limit(said.status.as_u16(), &said.body) => {
+                sent.ended(Outcome::RateLimited);
+                tracing::info!(vendor = vendor.vendor, ?operations, "the vendor's rate limit was met; the call waits");
+                turn.limited(said.retry_after());
+                waited_since = Instant::now();
+            }
+            Answer::Said(said) => {
+                sent.ended(Outcome::Answered);
+                turn.answered();
+                return passed_on(said);
+            }
+            Answer::Unreachable(why) => {
+                sent.ended(Outcome::Unreachable);
+                turn.answered();
+                let what = format!("the vendor cannot be reached, nothing was sent: {why}");
+                return own(StatusCode::BAD_GATEWAY, "unreachable", &what);
+            }
+            Answer::Silence(why) => {
+                sent.ended(Outcome::Silence);
+                tracing::warn!(vendor = vendor.vendor, ?operations, why, "no answer from the vendor");
+                let what = format!("the vendor did not answer; whether it carried the call out is not known: {why}");
+                return own(StatusCode::GATEWAY_TIMEOUT, "silence", &what);
+            }
+        }
+    }
+}
+
+struct Call<'a> {
+    gateway: &'a Inner,
+    held: &'a Held,
+    operations: &'a [String],
+}
+
+impl Call<'_> {
+    fn count(&self, outcome: Outcome, waited: Duration) {
+        self.held.count(self.gateway, self.operations, outcome, waited);
+    }
+}
+
+/// A call that was sent and that the caller no longer waits for has had no answer.
+struct Sent<'a> {
+    call: Option<&'a Call<'a>>,
+    waited: Duration,
+}
+
+impl Sent<'_> {
+    fn ended(&mut self, outcome: Outcome) {
+        if let Some(call) = self.call.take() {
+            call.count(outcome, self.waited);
+        }
+    }
+}
+
+impl Drop for Sent<'_> {
+    fn drop(&mut self) {
+        self.ended(Outcome::Silence);
+    }
+}
+
+/// The secret, and the path below the vendor's address.
+fn split(path: &str) -> (&str, &str) {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    path.split_at(path.find('/').unwrap_or(path.len()))
+}
+
+fn target(endpoint: &str, rest: &str, query: Option<&str>) -> String {
+    let base = if rest.is_empty() { endpoint } else { endpoint.trim_end_matches('/') };
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    format!("{base}{rest}{query}")
+}
+
+/// Exactly what the vendor said. Only where it would send the client elsewhere, past the budget, that is not said.
+fn passed_on(said: Said) -> Response {
+    if said.status.is_redirection() && said.headers.contains_key(header::LOCATION) {
+        let what = "the vendor answers with another address; set the connection's address to that one";
+        return own(StatusCode::BAD_GATEWAY, "redirect", what);
+    }
+    let mut response = Response::new(Body::from(said.body));
+    *response.status_mut() = said.status;
+    *response.headers_mut() = said.headers;
+    response
+}
+
+/// The same for a secret that never was and one that is over. Not 404: providers take that for an object that is gone.
+fn nobody() -> Response {
+    own(StatusCode::FORBIDDEN, "nobody", "nobody may call from here")
+}
+
+fn later(wait: Duration, why: &str) -> Response {
+    let seconds = (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1);
+    let mut response = own(StatusCode::TOO_MANY_REQUESTS, "later", &format!("{why}; try again after {seconds} s"));
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    response
+}
+
+/// Our own words, in the form of most vendors' errors.
+fn own(status: StatusCode, mark: &'static str, message: &str) -> Response {
+    let message = format!("Landform's gateway: {message}");
+    let body = json!({"message": message, "errors": [{"message": message}]});
+    let mut response = Response::new(Body::from(Bytes::from(body.to_string())));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(MARK, HeaderValue::from_static(mark));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_below_a_seat_is_the_path_below_the_vendor() {
+        let of = |path| {
+            let (secret, rest) = split(path);
+            (secret.to_owned(), target("https://x/api/", rest, None))
+        };
+        assert_eq!(of("/s"), ("s".to_owned(), "https://x/api/".to_owned()));
+        assert_eq!(of("/s/a/b%2Fc"), ("s".to_owned(), "https://x/api/a/b%2Fc".to_owned()));
+        assert_eq!(target("https://x", "/a", Some("b=1")), "https://x/a?b=1");
+        assert_eq!(split("/"), ("", ""));
+    }
+}

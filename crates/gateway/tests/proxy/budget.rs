@@ -1,0 +1,83 @@
+use futures::future::join_all;
+use serde_json::json;
+
+use crate::{LOOK, Scene, add_site, address, data};
+
+#[tokio::test]
+async fn no_window_is_exceeded_by_many_tenants_at_once() {
+    let limits = json!({"entityLookup": [[4, 1], [10, 3]], "*": [[120, 60]]});
+    let scene = Scene::set(limits.clone()).await;
+    let vendor = data(limits, json!({}));
+    let seats: Vec<_> = (0..4).map(|tenant| scene.seat(&tenant.to_string(), &vendor)).collect();
+    let calls = seats.iter().flat_map(|seat| (0..6).map(|_| scene.ask(address(seat), LOOK)));
+    for (status, body, _) in join_all(calls).await {
+        assert!(status == 200 && body.get("errors").is_none(), "{status} {body}");
+    }
+    // The vendor counts exactly, and would have said so.
+    assert_eq!(scene.control("calls").await["totals"]["entityLookup"], json!({"answered": 24}));
+    assert_eq!(seats.iter().map(|seat| seat.tally().sent["entityLookup"]).sum::<u64>(), 24);
+}
+
+#[tokio::test]
+async fn what_the_vendor_refuses_for_its_rate_is_sent_again_and_done_once() {
+    let scene = Scene::set(json!({"addIpsecIkeV2Site": [[2, 2]]})).await;
+    // The gateway knows of no limit and has to learn it; the vendor tells it in two ways.
+    let vendor = data(json!({}), json!({}));
+    let seat = scene.seat("acme", &vendor);
+    let sites: Vec<String> = (0..5).map(|number| add_site(&format!("s{number}"))).collect();
+    for (status, body, _) in join_all(sites.iter().map(|site| scene.ask(address(&seat), site))).await {
+        assert!(status == 200 && body["data"]["site"]["made"]["siteId"].is_string(), "{status} {body}");
+    }
+    assert_eq!(scene.sites().await, 5);
+    assert!(seat.tally().rate_limited > 0);
+}
+
+#[tokio::test]
+async fn who_cannot_be_served_in_time_is_told_when_to_come_back() {
+    let scene = Scene::set(json!({})).await;
+    let vendor = data(json!({"entityLookup": [[1, 60]]}), json!({"hold_seconds": 1}));
+    let seat = scene.seat("acme", &vendor);
+    assert_eq!(scene.ask(address(&seat), LOOK).await.0, 200);
+    let (status, body, headers) = scene.ask(address(&seat), LOOK).await;
+    let wait: u64 = headers["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!(status == 429 && (30..=61).contains(&wait), "{status} {wait} {body}");
+    assert_eq!(headers["x-landform-gateway"], "later");
+    assert_eq!(scene.control("calls").await["count"], 1);
+    // Another operation, and another account, are not concerned.
+    assert_eq!(scene.ask(address(&seat), &add_site("a")).await.0, 200);
+    let expected =
+        std::collections::BTreeMap::from([("entityLookup".to_owned(), 3), ("addIpsecIkeV2Site".to_owned(), 9)]);
+    assert!(seat.room_for(&expected).as_secs() > 30);
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_waits_for_any_more_still_counts() {
+    let scene = Scene::set(json!({})).await;
+    let vendor = data(json!({"entityLookup": [[1, 60]]}), json!({"hold_seconds": 1}));
+    let seat = scene.seat("acme", &vendor);
+    scene.order(json!({"kind": "hang"})).await;
+    tokio::select! {
+        answer = scene.ask(address(&seat), LOOK) => panic!("the vendor hangs: {answer:?}"),
+        () = async {
+            while scene.control("calls").await["count"] == 0 {
+                tokio::task::yield_now().await;
+            }
+        } => {}
+    }
+    assert_eq!(scene.ask(address(&seat), LOOK).await.0, 429);
+    assert_eq!(scene.control("calls").await["count"], 1);
+}
+
+#[tokio::test]
+async fn concurrency_is_bounded() {
+    let scene = Scene::set(json!({})).await;
+    let vendor = data(json!({}), json!({"concurrency": 1, "answer_seconds": 1}));
+    let seat = scene.seat("acme", &vendor);
+    scene.order(json!({"kind": "hang"})).await;
+    // The second call waits for the end of the first, which is silence.
+    let answers = join_all([LOOK, LOOK].map(|query| scene.ask(address(&seat), query))).await;
+    assert_eq!(answers.iter().map(|(status, ..)| *status).collect::<Vec<_>>(), [504, 200]);
+    let calls = scene.control("calls").await;
+    let at = |number: usize| calls["calls"][number]["at_ms"].as_u64().unwrap();
+    assert!(at(1) >= at(0) + 990, "{calls}");
+}
