@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,8 @@ type executor struct {
 	work   string
 	states string
 	source string
+	// The variables of every event, as JSON; EVENT stands for the event's number.
+	variables string
 }
 
 // execute processes one event from start to end, as if it had just been taken from the events table.
@@ -37,11 +40,8 @@ func (e *executor) execute(ctx context.Context, event string) error {
 	if err := os.WriteFile(filepath.Join(dir, "main.tf"), []byte(e.source), 0o600); err != nil {
 		return err
 	}
-	variables, err := json.Marshal(map[string]string{"event": event})
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "terraform.tfvars.json"), variables, 0o600); err != nil {
+	variables := strings.ReplaceAll(e.variables, "EVENT", event)
+	if err := os.WriteFile(filepath.Join(dir, "terraform.tfvars.json"), []byte(variables), 0o600); err != nil {
 		return err
 	}
 	tf, err := tfexec.NewTerraform(dir, e.binary)
@@ -98,6 +98,7 @@ func main() {
 	binary := flag.String("tofu", "", "the tofu or terraform binary")
 	config := flag.String("config", "", "the CLI configuration file (a provider mirror)")
 	template := flag.String("template", "", "the main.tf of every event")
+	variables := flag.String("variables", "", "a file with the variables of every event; EVENT is its number")
 	workers := flag.Int("workers", 2, "events at once")
 	seconds := flag.Int("seconds", 30, "how long to take new events")
 	flag.Parse()
@@ -117,7 +118,14 @@ func main() {
 	}
 	os.Setenv("TF_CLI_CONFIG_FILE", *config)
 	os.Setenv("CHECKPOINT_DISABLE", "1")
-	e := &executor{binary: *binary, work: work, states: states, source: string(source)}
+	e := &executor{binary: *binary, work: work, states: states, source: string(source), variables: `{"event": "EVENT"}`}
+	if *variables != "" {
+		given, err := os.ReadFile(*variables)
+		if err != nil {
+			log.Fatal(err)
+		}
+		e.variables = string(given)
+	}
 
 	var (
 		group     sync.WaitGroup

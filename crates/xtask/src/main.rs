@@ -80,6 +80,12 @@ enum Bench {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// The figures of a fleet of SD-WAN sites beside their goals, with simulated vendors.
+    Fleet {
+        /// For `landform-bench-fleet`: names of rows, `--minutes N`, `--seconds N`, `--tenants N,N`, `--workers N`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// The native engine's figures beside their goals, beside terraform-exec and `tofu`.
     Engine {
         /// For `landform-bench-engine`: names of rows, `--seconds N`, `--workers N`, `--objects N,N`, `--concurrent N`.
@@ -101,7 +107,8 @@ fn main() -> Result<()> {
         Task::Chaos { seed, kills } => test::chaos(seed, kills, &[]),
         Task::Oracle { release, args } => test::oracle(release, &args),
         Task::Bench { part: Some(Bench::Control { args }), .. } => test::bench_control(&args),
-        Task::Bench { part: Some(Bench::Engine { args }), .. } => test::bench_engine(&args),
+        Task::Bench { part: Some(Bench::Engine { args }), .. } => test::bench_beside_terraform_exec("engine", &args),
+        Task::Bench { part: Some(Bench::Fleet { args }), .. } => test::bench_beside_terraform_exec("fleet", &args),
         Task::Bench { part: None, seconds } => test::bench(seconds),
     }
 }

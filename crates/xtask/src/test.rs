@@ -88,12 +88,14 @@ pub fn bench(seconds: u64) -> Result<()> {
     shell::step("bench", release("landform-bench").args(["--seconds", &seconds.to_string(), "--peer"]).arg(&program))
 }
 
-pub fn bench_engine(args: &[String]) -> Result<()> {
+/// The benchmarks that hold us against terraform-exec in the same run.
+pub fn bench_beside_terraform_exec(which: &str, args: &[String]) -> Result<()> {
     parts::get()?;
     let build = ["build", "--release", "--locked", "--quiet", "-p", "landform", "-p", "landform-bench", "--bins"];
     shell::step("release build", shell::cargo().args(build))?;
     let program = terraform_exec()?;
-    shell::step("bench engine", release("landform-bench-engine").arg("--peer").arg(&program).args(args))
+    let mut bench = release(&format!("landform-bench-{which}"));
+    shell::step(&format!("bench {which}"), bench.arg("--peer").arg(&program).args(args))
 }
 
 /// The peer that runs per minute are compared with.
