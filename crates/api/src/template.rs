@@ -32,6 +32,9 @@ pub struct TemplateDetail {
     pub files: Vec<TemplateFile>,
     /// What the native engine does not do exactly as OpenTofu, with file and line; `auto` then takes the CLI.
     pub outside_native: Vec<String>,
+    /// The most memory that the processes of its runs took, in bytes, by engine: the next run is begun when so much is free.
+    #[serde(default)]
+    pub memory: std::collections::BTreeMap<String, u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]

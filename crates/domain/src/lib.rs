@@ -12,6 +12,7 @@ pub mod error;
 pub mod event;
 pub mod id;
 pub mod inputs;
+pub mod memory;
 pub mod name;
 pub mod recovery;
 pub mod run;

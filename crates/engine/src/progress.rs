@@ -5,6 +5,9 @@ use crate::{Action, Diagnostic};
 /// The lossy side of a run: for people who watch. Never waits; what does not fit is dropped and counted by the receiver.
 pub trait Progress: Send + Sync {
     fn report(&self, event: ProgressEvent);
+
+    /// The processes of the run have, or had, so many bytes of memory at one time. Told again when it is known better.
+    fn memory(&self, _bytes: u64) {}
 }
 
 /// Secrets never appear here: an event names objects and actions, not values.

@@ -79,6 +79,9 @@ pub async fn run(command: Command, connection: &Connection, json: bool) -> Resul
                 for file in &detail.files {
                     println!("{:>8}  {}", file.size, file.path);
                 }
+                for (engine, bytes) in &detail.memory {
+                    println!("memory with {engine}: {} MiB", bytes >> 20);
+                }
                 for item in &detail.outside_native {
                     println!("only with the CLI: {item}");
                 }

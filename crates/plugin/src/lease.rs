@@ -177,6 +177,16 @@ impl Provider for Leased {
         self.process(Method::ReadDataSource).await?.read_data_source(call).await
     }
 
+    /// Of a shared process, this run's part.
+    fn peak_memory(&self) -> u64 {
+        if let Some(process) = &self.own {
+            return process.peak_memory();
+        }
+        let warm = self.configured.get().into_iter().chain(self.blank.get());
+        // One is the pool's own.
+        warm.map(|warm| warm.process.peak_memory() / (Arc::strong_count(warm) as u64 - 1).max(1)).sum()
+    }
+
     /// A shared process has calls of others under way: this run starts nothing new, and waits for its own.
     async fn stop(&self) -> Result<(), CallError> {
         match &self.own {

@@ -85,10 +85,7 @@ impl Process {
 
     /// The memory that it has now; 0 if that cannot be told.
     pub fn resident_bytes(&self) -> u64 {
-        let text = std::fs::read_to_string(format!("/proc/{}/status", self.id)).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kilobytes: Option<u64> = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
-        kilobytes.unwrap_or(0) * 1024
+        landform_base::memory::resident(self.id)
     }
 
     pub fn is_alive(&self) -> bool {
@@ -219,6 +216,10 @@ impl Provider for Process {
 
     async fn read_data_source(&self, call: ReadDataSource) -> Result<(Value, Diagnostics), CallError> {
         self.call(call).await
+    }
+
+    fn peak_memory(&self) -> u64 {
+        landform_base::memory::peak_of_tree(self.id)
     }
 
     async fn stop(&self) -> Result<(), CallError> {

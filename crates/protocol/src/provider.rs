@@ -39,6 +39,10 @@ pub trait Provider: Send + Sync {
         call: ImportResourceState,
     ) -> Result<(Vec<ImportedResource>, Diagnostics), CallError>;
     async fn read_data_source(&self, call: ReadDataSource) -> Result<(Value, Diagnostics), CallError>;
+    /// The most memory that the provider's processes have had so far, in bytes; 0 where it is not known, or nobody else's.
+    fn peak_memory(&self) -> u64 {
+        0
+    }
     /// Asks every call under way to end early. For an exclusive process only.
     async fn stop(&self) -> Result<(), CallError>;
 }

@@ -68,12 +68,12 @@ pub(crate) struct Attempt<'a> {
 impl Attempt<'_> {
     pub(crate) async fn run(mut self) -> End {
         let done = self.work().await;
-        let engines = self.take_tried();
+        let (engines, memory) = (self.take_tried(), self.memory());
         let Attempt { shop, claim, clock, reports, .. } = self;
         let reports = reports.flush().await;
         let end = match done {
             Ok(Done::Finish(finish)) => {
-                return push(shop, &claim, &clock, Finish { engines, reports, ..*finish }).await;
+                return push(shop, &claim, &clock, Finish { engines, reports, memory, ..*finish }).await;
             }
             Ok(Done::End(end)) => end,
             Err(error) => failed_write(&claim, &error),
@@ -208,6 +208,7 @@ impl Attempt<'_> {
             plan: plan.bytes.clone(),
             json: serde_json::to_vec(&plan.json).ok(),
             outputs: report::outputs(workspace.state.as_deref()),
+            memory: self.memory(),
         };
         match self.shop.store.planned(&self.claim.lease, planned).await? {
             Status::Applying(_) => self.apply(engine, workspace, &plan.bytes).await,
@@ -223,6 +224,7 @@ impl Attempt<'_> {
             plan: Vec::new(),
             json: None,
             outputs: None,
+            memory: None,
         };
         self.shop.store.planned(&self.claim.lease, planned).await?;
         Ok(Done::End(End::Clean))
@@ -255,6 +257,12 @@ impl Attempt<'_> {
 
     pub(crate) fn take_tried(&self) -> Vec<EngineChosen> {
         std::mem::take(&mut *self.tried.lock().expect("no panic while held"))
+    }
+
+    /// What the processes of this run took at most, if the store does not know that already.
+    pub(crate) fn memory(&self) -> Option<u64> {
+        let measured = self.reports.peak_memory();
+        landform_domain::memory::is_news(self.claim.memory, measured).then_some(measured)
     }
 
     pub(crate) fn plan_request<'w>(&self, workspace: &'w Workspace) -> PlanRequest<'w> {
@@ -366,6 +374,7 @@ impl Attempt<'_> {
         Done::Finish(Box::new(Finish {
             engines: Vec::new(),
             reports: Vec::new(),
+            memory: None,
             outcome,
             adopted: self
                 .claim
@@ -424,6 +433,7 @@ fn end(outcome: Outcome) -> Done {
         outcome,
         engines: Vec::new(),
         reports: Vec::new(),
+        memory: None,
         state: None,
         outputs: None,
         adopted: Vec::new(),

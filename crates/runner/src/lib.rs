@@ -14,6 +14,7 @@ mod identity;
 mod keeper;
 pub mod known;
 mod locks;
+mod memory;
 mod ports;
 pub mod providers;
 mod recover;

@@ -123,6 +123,7 @@ fn encode<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, Refused> {
 pub(crate) struct Reports {
     sender: mpsc::Sender<Value>,
     dropped: Arc<AtomicU64>,
+    peak_memory: AtomicU64,
     redactor: Redactor,
     /// The newest diagnostics, so that none is told twice.
     told: Mutex<VecDeque<Diagnostic>>,
@@ -140,7 +141,7 @@ impl Reports {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let dropped = Arc::new(AtomicU64::new(0));
         let pump = tokio::spawn(pump(store, lease, receiver, dropped.clone()));
-        Reports { sender, dropped, redactor, told: Mutex::default(), pump }
+        Reports { sender, dropped, peak_memory: AtomicU64::new(0), redactor, told: Mutex::default(), pump }
     }
 
     pub(crate) fn tell(&self, diagnostics: &[Diagnostic]) {
@@ -150,6 +151,11 @@ impl Reports {
                 self.report(ProgressEvent::Diagnostic { diagnostic: diagnostic.clone() });
             }
         }
+    }
+
+    /// The most that the processes of the run have had so far, in bytes; 0 if nobody knows.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        self.peak_memory.load(Ordering::Relaxed)
     }
 
     pub(crate) fn redact(&self, text: &str) -> String {
@@ -169,6 +175,10 @@ impl Reports {
 }
 
 impl Progress for Reports {
+    fn memory(&self, bytes: u64) {
+        self.peak_memory.fetch_max(bytes, Ordering::Relaxed);
+    }
+
     fn report(&self, event: ProgressEvent) {
         if let ProgressEvent::Diagnostic { diagnostic } = &event {
             let mut told = self.told.lock().expect("no panic while held");

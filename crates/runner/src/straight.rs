@@ -58,6 +58,7 @@ impl Gate for PlanGate<'_, '_> {
             plan: Vec::new(),
             json: outline.json.and_then(|json| serde_json::to_vec(&json).ok()),
             outputs: report::outputs(self.workspace.state.as_deref()),
+            memory: self.attempt.memory(),
         };
         let answer = self.attempt.shop.store.planned(&self.attempt.claim.lease, planned).await;
         let open = matches!(answer, Ok(Status::Applying(_)));

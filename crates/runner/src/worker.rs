@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use futures::FutureExt;
 use landform_engine::Stop;
 use landform_engine::policy::Policy;
-use landform_store::{Claim, Store, StoreError, WorkerId};
+use landform_store::{Claim, Claimed, Store, StoreError, WorkerId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -17,6 +17,7 @@ use crate::choose::Engines;
 use crate::folders::Folders;
 use crate::identity::Identity;
 use crate::keeper::Keeper;
+use crate::memory::Memory;
 use crate::ports::Reports;
 use crate::report;
 use crate::spool::Spool;
@@ -27,6 +28,8 @@ pub struct Settings {
     pub folder: PathBuf,
     /// So many runs at once.
     pub concurrency: usize,
+    /// What the processes of all runs may take of memory, in bytes; `None` is without a limit.
+    pub memory: Option<u64>,
     /// How often to look for work when no doorbell rings.
     pub poll: Duration,
     /// What providers may see of an environment.
@@ -49,6 +52,7 @@ impl Settings {
         Settings {
             folder: folder.into(),
             concurrency: 4,
+            memory: None,
             poll: Duration::from_secs(2),
             environment: BTreeMap::new(),
             connection_environment: BTreeSet::new(),
@@ -118,9 +122,15 @@ impl Worker {
             policy,
         };
         let shop = Arc::new(shop);
+        let memory = Memory::of(settings.memory);
+        if settings.memory.is_some() {
+            let memory = memory.clone();
+            shop.store.watch_room(move || memory.room());
+        }
         let floor = Floor {
             shop,
             identity,
+            memory,
             slots: Arc::new(Semaphore::new(settings.concurrency.max(1))),
             poll: settings.poll,
             closing: closing.clone(),
@@ -167,6 +177,7 @@ struct Floor {
     shop: Arc<Shop>,
     identity: Identity,
     slots: Arc<Semaphore>,
+    memory: Arc<Memory>,
     poll: Duration,
     closing: Stop,
     stopping: Stop,
@@ -202,19 +213,23 @@ impl Floor {
             let asked = Instant::now();
             let Some(claimed) = self.claim(slots.len()).await else { break };
             match claimed {
-                Ok(claims) if !claims.is_empty() => {
+                Ok(Claimed { claims, .. }) if !claims.is_empty() => {
                     for (claim, slot) in claims.into_iter().zip(slots) {
                         let (shop, stop) = (self.shop.clone(), self.stopping.child_token());
+                        let place = self.memory.reserve(claim.memory);
                         attempts.spawn(async move {
                             carry_out(&shop, claim, asked, stop).await;
-                            drop(slot);
+                            drop((slot, place));
                         });
                     }
                 }
-                Ok(_) => {
+                Ok(Claimed { no_room, .. }) => {
                     drop(slots);
                     tokio::select! {
-                        () = doorbell.rung(self.poll) => {}
+                        // The next one needs what others have: whoever ends makes room, or another worker takes it.
+                        () = self.memory.freed(), if no_room => {}
+                        () = tokio::time::sleep(self.poll), if no_room => {}
+                        () = doorbell.rung(self.poll), if !no_room => {}
                         () = self.closing.cancelled() => {}
                     }
                 }
@@ -233,11 +248,11 @@ impl Floor {
 
     /// `None`: the worker closes, and a store that does not answer is not waited for. Whatever it may still grant is void
     /// at the next start.
-    async fn claim(&self, most: usize) -> Option<Result<Vec<Claim>, StoreError>> {
+    async fn claim(&self, most: usize) -> Option<Result<Claimed, StoreError>> {
         let claiming = async {
             // First what is known, so that nobody is asked about it.
             self.shop.spool.bring(&self.shop.store).await?;
-            self.shop.store.claim_up_to(&self.identity.id, most).await
+            self.shop.store.claim_within(&self.identity.id, most, self.memory.room()).await
         };
         let given_up = async {
             self.closing.cancelled().await;

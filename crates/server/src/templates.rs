@@ -60,6 +60,7 @@ pub(crate) async fn version(State(server): State<Server>, names: Names) -> Resul
         schema: declared.schema(),
         files: files.iter().map(file).collect(),
         outside_native: declared.unsupported,
+        memory: server.store.template_memory(&name, view.version).await?,
     }))
 }
 

@@ -11,6 +11,7 @@ use crate::db::{Tx, params};
 use crate::error::StoreError;
 use crate::journal::{close_journal, room_for_events};
 use crate::keys::{self, Sealer};
+use crate::memory;
 use crate::open::Store;
 use crate::transition::{Locked, Means, advance, fence_run};
 use crate::view::Outputs;
@@ -41,6 +42,8 @@ pub struct Planned {
     /// The outputs of the state as it is: kept if there is nothing to apply. After a crash the state may have been
     /// recovered without them.
     pub outputs: Option<Outputs>,
+    /// The most memory that the run's processes took, in bytes, if that is news.
+    pub memory: Option<u64>,
 }
 
 #[derive(Clone)]
@@ -56,6 +59,8 @@ pub struct Finish {
     pub outputs: Option<Outputs>,
     /// Addresses that the state has now and that need not be adopted any more.
     pub adopted: Vec<String>,
+    /// The most memory that the run's processes took, in bytes, if that is news.
+    pub memory: Option<u64>,
 }
 
 /// What recovery found.
@@ -94,6 +99,7 @@ impl Store {
             keep_outputs(&mut tx, &sealer, &locked, &outputs).await?;
         }
         let run = advance(&mut tx, locked.id, &run, command, means).await?;
+        memory::remember(&mut tx, lease, run.engine, planned.memory).await?;
         tx.commit().await?;
         self.inner.meter.moved(run.id, "plan", &run.status, run.engine);
         self.inner.bell.ring();
@@ -126,6 +132,7 @@ impl Store {
             means.events.extend(finish.reports.into_iter().take(room));
         }
         let run = advance(&mut tx, locked.id, &run, Command::Finish(finish.outcome), means).await?;
+        memory::remember(&mut tx, lease, run.engine, finish.memory).await?;
         tx.commit().await?;
         self.inner.meter.moved(run.id, phase, &run.status, run.engine);
         self.inner.bell.ring();

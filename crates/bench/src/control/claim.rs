@@ -112,6 +112,7 @@ async fn complete(store: &Store, claim: Claim) -> Result<()> {
         plan: Vec::new(),
         json: None,
         outputs: Some(Default::default()),
+        memory: None,
     };
     let status = store.planned(&claim.lease, planned).await?;
     ensure!(status.is_success(), "the run is {status}");

@@ -26,7 +26,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     Applied, ApplyRequest, Diagnostic, Engine, EngineError, EngineKind, Journal, Mode, Plan, PlanRequest, Progress,
-    ProgressEvent, Severity, Stage, Stop, Straight, Unsupported, Workspace,
+    ProgressEvent, Severity, Silent, Stage, Stop, Straight, Unsupported, Workspace,
 };
 use cleaner::Cleaner;
 use folder::Folder;
@@ -96,6 +96,7 @@ impl Cli {
             scratch: scratch.root.clone(),
             environment: scratch.environment(&configuration, &Default::default())?,
             confine: confinement.clone().map(|confinement| confinement.and_write(&scratch.root)),
+            progress: &Silent,
         };
         let mut first = None;
         let ended = invocation
@@ -116,7 +117,12 @@ impl Cli {
     }
 
     /// Everything that both plan and apply need on disk.
-    async fn lay_out(&self, workspace: &Workspace, stop: &Stop) -> Result<LaidOut, EngineError> {
+    async fn lay_out<'a>(
+        &self,
+        workspace: &Workspace,
+        progress: &'a dyn Progress,
+        stop: &Stop,
+    ) -> Result<LaidOut<'a>, EngineError> {
         let folder = Folder::read(&workspace.folder)?;
         let in_state = match &workspace.state {
             Some(bytes) => statefile::providers(&statefile::read(bytes)?),
@@ -132,6 +138,7 @@ impl Cli {
             scratch: scratch.root.clone(),
             environment: environment.clone(),
             confine: confinement.clone().map(|confinement| confinement.and_write(at)),
+            progress,
         };
         let mirror = self.settings.mirror.as_deref().unwrap_or(Path::new(""));
         let context = format!("{}\n{}", self.version, mirror.display());
@@ -146,11 +153,11 @@ impl Cli {
     }
 }
 
-struct LaidOut {
+struct LaidOut<'a> {
     folder: Folder,
     prepared: Prepared,
     scratch: Scratch,
-    invocation: Invocation,
+    invocation: Invocation<'a>,
 }
 
 #[async_trait]
@@ -170,7 +177,7 @@ impl Engine for Cli {
 
     async fn plan(&self, request: PlanRequest<'_>, progress: &dyn Progress, stop: &Stop) -> Result<Plan, EngineError> {
         let workspace = request.workspace;
-        let LaidOut { folder, prepared, scratch, invocation } = self.lay_out(workspace, stop).await?;
+        let LaidOut { folder, prepared, scratch, invocation } = self.lay_out(workspace, progress, stop).await?;
         if !request.adopt.is_empty() {
             folder::write_adoptions(&scratch.work(), &request.adopt)?;
         }
@@ -234,7 +241,7 @@ impl Engine for Cli {
     ) -> Result<Applied, EngineError> {
         let workspace = request.workspace;
         let saved = SavedPlan::decode(request.plan)?;
-        let LaidOut { folder, prepared, scratch, invocation } = self.lay_out(workspace, stop).await?;
+        let LaidOut { folder, prepared, scratch, invocation } = self.lay_out(workspace, progress, stop).await?;
         saved.check(&Circumstances {
             version: self.version.clone(),
             folder: folder.digest,
@@ -292,7 +299,7 @@ fn confinement(settings: &CliSettings, configuration: &Path) -> Result<Option<Co
 }
 
 /// The saved plan as JSON.
-async fn show(invocation: &Invocation, scratch: &Scratch, stop: &Stop) -> Result<serde_json::Value, EngineError> {
+async fn show(invocation: &Invocation<'_>, scratch: &Scratch, stop: &Stop) -> Result<serde_json::Value, EngineError> {
     let args = vec!["show".into(), "-json".into(), scratch.plan().into_os_string()];
     let (ended, bytes) = invocation.with(args).capture(stop, LARGEST_PLAN).await?;
     if ended.asked_to_stop {

@@ -94,12 +94,12 @@ impl PreparedFolders {
 
     /// The prepared folder for this content. A state can hold objects of providers that the configuration no longer
     /// names; where that is so, a folder of its own is prepared with them.
-    pub async fn get(
+    pub async fn get<'a>(
         &self,
         context: &str,
         folder: &Folder,
         in_state: &BTreeSet<String>,
-        invocation: impl Fn(&Path) -> Invocation,
+        invocation: impl Fn(&Path) -> Invocation<'a>,
         stop: &Stop,
     ) -> Result<Prepared, EngineError> {
         let key = sha256(format!("{context}\n{}", folder.digest).as_bytes());
@@ -112,12 +112,12 @@ impl PreparedFolders {
         self.get_or_make(&key, folder, &more, &invocation, stop).await
     }
 
-    async fn get_or_make(
+    async fn get_or_make<'a>(
         &self,
         key: &str,
         folder: &Folder,
         more_providers: &BTreeSet<String>,
-        invocation: &impl Fn(&Path) -> Invocation,
+        invocation: &impl Fn(&Path) -> Invocation<'a>,
         stop: &Stop,
     ) -> Result<Prepared, EngineError> {
         let place = self.cache.join(key);
@@ -150,7 +150,7 @@ pub(super) fn temporary_folder(cache: &Path) -> Result<tempfile::TempDir, Engine
     tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(cache).map_err(|e| failed(cache, e))
 }
 
-async fn init(mut invocation: Invocation, folder: &Path, stop: &Stop) -> Result<(), EngineError> {
+async fn init(mut invocation: Invocation<'_>, folder: &Path, stop: &Stop) -> Result<(), EngineError> {
     invocation.args = ["init", "-json", "-input=false", "-lock=false"].map(Into::into).to_vec();
     let mut heard = Heard::default();
     let ended = invocation

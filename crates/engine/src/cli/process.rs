@@ -11,17 +11,20 @@ use tokio::io::AsyncWriteExt;
 
 use super::failed;
 use super::tail::Tail;
-use crate::{EngineError, Stop};
+use crate::{EngineError, Progress, Stop};
 
 /// How often new output is looked for. The end of the child is noticed at once; a question waits so long.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// In looks.
+const MEASURE_EVERY: u32 = 32;
 
 /// How the CLI ends a question. Behind it there is nothing until it has an answer.
 const QUESTION: &[u8] = b"Enter a value: ";
 
 /// One run of the CLI.
 #[derive(Clone)]
-pub(super) struct Invocation {
+pub(super) struct Invocation<'a> {
     pub binary: PathBuf,
     pub args: Vec<OsString>,
     pub folder: PathBuf,
@@ -30,6 +33,8 @@ pub(super) struct Invocation {
     pub environment: BTreeMap<OsString, OsString>,
     /// What it may see of the file system; `None` is everything.
     pub confine: Option<Confinement>,
+    /// Is told how much memory the child and its children take.
+    pub progress: &'a dyn Progress,
 }
 
 pub(super) struct Ended {
@@ -46,8 +51,8 @@ pub(super) enum Next {
     Asks,
 }
 
-impl Invocation {
-    pub fn with(&self, args: Vec<OsString>) -> Invocation {
+impl<'a> Invocation<'a> {
+    pub fn with(&self, args: Vec<OsString>) -> Invocation<'a> {
         Invocation { args, ..self.clone() }
     }
 
@@ -71,7 +76,7 @@ impl Invocation {
 
     /// Starts a CLI that may ask, and that writes its messages to [`Invocation::messages`] so that standard output is
     /// left to people's words.
-    pub async fn start_asking(self) -> Result<Running, EngineError> {
+    pub async fn start_asking(self) -> Result<Running<'a>, EngineError> {
         let messages = self.messages();
         File::create(&messages).map_err(|e| failed(&messages, e))?;
         self.start(Stream::Piped, "cli.messages").await
@@ -83,7 +88,7 @@ impl Invocation {
 
     /// Output goes through files. A pipe would break when this process dies, and the CLI, asked by the kernel to stop
     /// in that moment, would die of its first message instead of saving its state.
-    async fn start(self, stdin: Stream, messages: &str) -> Result<Running, EngineError> {
+    async fn start(self, stdin: Stream, messages: &str) -> Result<Running<'a>, EngineError> {
         let stdout = self.scratch.join("cli.stdout");
         let stderr = self.scratch.join("cli.stderr");
         let create = |path: &Path| File::create(path).map_err(|e| failed(path, e));
@@ -113,12 +118,14 @@ impl Invocation {
             stdout,
             largest_output: u64::MAX,
             asked_to_stop: false,
+            progress: self.progress,
+            looks: 0,
         })
     }
 }
 
 /// A CLI at work. Dropping it kills it.
-pub(super) struct Running {
+pub(super) struct Running<'a> {
     child: Child,
     answers: Option<tokio::process::ChildStdin>,
     /// Its messages, one on each line.
@@ -129,9 +136,11 @@ pub(super) struct Running {
     stdout: PathBuf,
     largest_output: u64,
     asked_to_stop: bool,
+    progress: &'a dyn Progress,
+    looks: u32,
 }
 
-impl Running {
+impl Running<'_> {
     /// Listens until the CLI ends, or asks something that nobody has answered yet.
     pub async fn next(&mut self, stop: &Stop, mut on_line: impl FnMut(&[u8]) + Send) -> Result<Next, EngineError> {
         let status = loop {
@@ -186,6 +195,11 @@ impl Running {
 
     /// Keeps what nobody reads from filling the disk. True: the CLI has asked something.
     fn look(&mut self) -> Result<bool, EngineError> {
+        self.looks += 1;
+        // The kernel keeps the highest of each process, so it is enough to look before they end: soon, then rarely.
+        if self.looks.is_power_of_two() || self.looks.is_multiple_of(MEASURE_EVERY) {
+            self.progress.memory(landform_base::memory::peak_of_tree(self.child.id()));
+        }
         self.errors.skip()?;
         if self.lines.is_none() {
             let size = std::fs::metadata(&self.stdout).map_err(|e| failed(&self.stdout, e))?.len();
@@ -203,7 +217,7 @@ impl Running {
 mod tests {
     use super::*;
 
-    fn shell(script: &str, scratch: &Path) -> Invocation {
+    fn shell(script: &str, scratch: &Path) -> Invocation<'static> {
         Invocation {
             binary: "/bin/sh".into(),
             args: vec!["-c".into(), script.into()],
@@ -211,6 +225,7 @@ mod tests {
             scratch: scratch.to_owned(),
             environment: BTreeMap::from([("PATH".into(), std::env::var_os("PATH").unwrap())]),
             confine: None,
+            progress: &crate::Silent,
         }
     }
 

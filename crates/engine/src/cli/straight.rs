@@ -37,7 +37,7 @@ impl Straight for Cli {
             return Ok(Gone::NotStraight);
         }
         let workspace = request.workspace;
-        let laid_out = self.lay_out(workspace, stop).await?;
+        let laid_out = self.lay_out(workspace, progress, stop).await?;
         let LaidOut { folder, scratch, invocation, .. } = &laid_out;
         let mut args = scratch.arguments("apply");
         args.extend(["-no-color".into(), prefixed("-json-into=", &invocation.messages())]);
@@ -100,7 +100,7 @@ impl Straight for Cli {
 }
 
 /// Ends a CLI that is waiting for an answer. It has changed nothing, so how it ends does not matter.
-async fn say_no(mut running: Running, next: Next) -> Result<(), EngineError> {
+async fn say_no(mut running: Running<'_>, next: Next) -> Result<(), EngineError> {
     if matches!(next, Next::Asks) {
         running.answer("no").await?;
         running.finish(&Stop::new(), |_| {}).await?;
@@ -109,7 +109,7 @@ async fn say_no(mut running: Running, next: Next) -> Result<(), EngineError> {
 }
 
 /// There is no plan to tell what is secret: what is declared so, and what the state marks.
-fn known_secrets(laid_out: &LaidOut, workspace: &Workspace) -> Result<Vec<String>, EngineError> {
+fn known_secrets(laid_out: &LaidOut<'_>, workspace: &Workspace) -> Result<Vec<String>, EngineError> {
     let mut secrets = match &workspace.state {
         Some(bytes) => statefile::secrets(&statefile::read(bytes)?),
         None => Vec::new(),

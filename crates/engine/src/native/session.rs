@@ -180,6 +180,13 @@ impl<'a> Session<'a> {
         located.collect()
     }
 
+    /// The most memory that the processes of all providers have had, in bytes.
+    pub fn peak_memory(&self) -> u64 {
+        let slots = self.slots();
+        let started = slots.iter().filter_map(|(_, slot)| slot.started.get()?.as_ref().ok());
+        started.map(|started| started.provider.peak_memory()).sum()
+    }
+
     /// Asks every call under way to end early. The processes are this session's own, so nobody else is disturbed.
     pub async fn stop_calls(&self) {
         for (_, slot) in self.slots() {

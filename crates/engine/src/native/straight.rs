@@ -71,7 +71,9 @@ impl Native {
         planner.mode = request.mode;
         planner.adopt = adopted(&request)?;
         planner.replace = replaced(&request)?;
-        let plan::Made { world, outputs, checks, warnings: more } = planner.run().await?;
+        let made = planner.run().await;
+        progress.memory(session.peak_memory());
+        let plan::Made { world, outputs, checks, warnings: more } = made?;
         let content = Content {
             engine: crate::Engine::version(self),
             made_from: origin(workspace, &config, base.as_ref(), session.digests())?,
@@ -94,13 +96,15 @@ impl Native {
         ports: (&dyn Journal, &dyn Progress, &Stop),
     ) -> Result<Applied, EngineError> {
         let MadeFrom { config, base, content } = made_from;
-        let (journal, _, stop) = ports;
+        let (journal, progress, stop) = ports;
         if stop.is_cancelled() {
             return Err(EngineError::Stopped);
         }
         let start = State::read(&content.refreshed).map_err(unreadable)?;
         journal_imports(content, &start, journal).await?;
-        let ended = Apply::new(config, content, session, ports, start, self.parallelism).run().await?;
+        let ended = Apply::new(config, content, session, ports, start, self.parallelism).run().await;
+        progress.memory(session.peak_memory());
+        let ended = ended?;
         let mut state = ended.state;
         state.set_check_results(encode::check_results(&ended.checks));
         state.follow(base);

@@ -8,6 +8,7 @@ mod disk;
 mod hostile;
 mod house;
 mod load;
+mod memory;
 mod mirror;
 mod races;
 mod restarts;

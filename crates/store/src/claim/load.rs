@@ -27,7 +27,7 @@ pub(super) async fn load_claims(tx: &mut Tx, keys: &Keys, taken: Vec<Taken>) -> 
     let mut states = by_run(tx, STATES, &runs).await?;
     let mut adoptions = by_run(tx, ADOPTIONS, &runs).await?;
     let mut claims = Vec::with_capacity(taken.len());
-    for Taken { locked, run, replaces } in taken {
+    for Taken { locked, run, replaces, memory } in taken {
         let missing = |what: &str| StoreError::Corrupt(format!("run {} has no {what}", run.id));
         let rows_of = |rows: &mut HashMap<RunId, Vec<Row>>| rows.remove(&run.id).unwrap_or_default();
         let sealer = keys.within(tx, &locked.tenant).await?.sealer(locked.id);
@@ -54,6 +54,7 @@ pub(super) async fn load_claims(tx: &mut Tx, keys: &Keys, taken: Vec<Taken>) -> 
             engine: desired.engine,
             requires_approval: run.requires_approval,
             time_limit: desired.time_limit.map(|seconds| Duration::from_secs(seconds.unsigned_abs())),
+            memory,
             engine_before: run.engine,
             state,
             adopt: rows_of(&mut adoptions).iter().map(adoption).collect::<Result<_, _>>()?,

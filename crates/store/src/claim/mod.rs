@@ -5,6 +5,8 @@ mod queue;
 mod take;
 pub(crate) mod waiting;
 
+pub use queue::Claimed;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -77,6 +79,8 @@ pub struct Claim {
     pub requires_approval: bool,
     /// How long this attempt may take, if the deployment says so.
     pub time_limit: Option<Duration>,
+    /// The most memory that runs of this template version took before, in bytes.
+    pub memory: Option<u64>,
     /// What an earlier attempt of this run was carried out by.
     pub engine_before: Option<EngineName>,
     pub state: Option<Vec<u8>>,

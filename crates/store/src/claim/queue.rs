@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use landform_domain::TenantName;
+use landform_domain::memory::{Room, UNSEEN};
 use landform_domain::run::Command;
 
 use super::load::load_claims;
@@ -13,6 +14,7 @@ use super::waiting::{FOR_DEPLOYMENT, FOR_SLOT, free_slots, park};
 use super::{Claim, WorkerId};
 use crate::db::{Row, Tx, params};
 use crate::error::StoreError;
+use crate::memory::memory_needed;
 use crate::open::Store;
 use crate::transition::{Locked, Means, advance, locked_columns, run_columns};
 use crate::view::Run;
@@ -26,6 +28,12 @@ impl Store {
     /// The next runs that are due, fairly between tenants, in one transaction. What a silent worker held is due too,
     /// and comes first, because its place in the order is an old one.
     pub async fn claim_up_to(&self, worker: &WorkerId, most: usize) -> Result<Vec<Claim>, StoreError> {
+        Ok(self.claim_within(worker, most, Room::UNLIMITED).await?.claims)
+    }
+
+    /// The same, as long as there is room for what they are thought to need. Nobody overtakes a run that does not fit: it
+    /// would wait for ever behind smaller ones.
+    pub async fn claim_within(&self, worker: &WorkerId, most: usize, room: Room) -> Result<Claimed, StoreError> {
         for _ in 0..MOST_LOOKS {
             // A look that takes no locks, so that waiting workers cost nothing.
             let due = self.db().read_one(DUE, params![]).await?;
@@ -33,24 +41,29 @@ impl Store {
             if due.flag("lapsed")? {
                 self.take_back_lapsed().await?;
             } else if !due.flag("queued")? {
-                return Ok(Vec::new());
+                return Ok(Claimed::default());
             }
             // Whatever cannot be taken yet is put aside, and the next look does not see it.
-            let claims = loop {
-                match self.claim_queued(worker, most).await? {
-                    Scan { claims, put_aside } if claims.is_empty() && put_aside => {}
-                    Scan { claims, .. } => break claims,
+            let Scan { claims, no_room, .. } = loop {
+                match self.claim_queued(worker, most, room).await? {
+                    Scan { claims, put_aside: true, no_room: false } if claims.is_empty() => {}
+                    scan => break scan,
                 }
             };
             if !claims.is_empty() {
                 self.inner.bell.ring();
-                return Ok(claims);
+            }
+            if no_room {
+                self.inner.meter.held_back();
+            }
+            if no_room || !claims.is_empty() {
+                return Ok(Claimed { claims, no_room });
             }
             // Something is due, but its row is locked: by another claim, which is over in a moment, or by a
             // transaction that was refused and is being rolled back.
             tokio::time::sleep(BETWEEN_LOOKS).await;
         }
-        Ok(Vec::new())
+        Ok(Claimed::default())
     }
 
     /// Ends the leases of workers that went silent, so that their runs are in the queue again.
@@ -77,12 +90,12 @@ impl Store {
         Ok(())
     }
 
-    async fn claim_queued(&self, worker: &WorkerId, most: usize) -> Result<Scan, StoreError> {
+    async fn claim_queued(&self, worker: &WorkerId, most: usize, mut room: Room) -> Result<Scan, StoreError> {
         let mut tx = self.db().begin().await?;
         let mut scan = tx.all(QUEUED, params![most.max(1) as i64]).await?;
         let mut slots = Slots::look(&mut tx, &scan).await?;
         let (mut taken, mut held, mut without_slot): (Vec<Taken>, Vec<Row>, Vec<Row>) = Default::default();
-        let (mut reached, mut waited) = (0, Vec::new());
+        let (mut reached, mut waited, mut no_room) = (0, Vec::new(), false);
         for row in scan.drain(..) {
             let locked = Locked::from_row(&row)?;
             // Of two runs of one deployment the first goes first.
@@ -95,10 +108,15 @@ impl Store {
                 without_slot.push(row);
                 continue;
             }
+            let memory = row.int_or_null("memory")?.map(i64::unsigned_abs);
+            if !room.take(memory.unwrap_or(UNSEEN)) {
+                no_room = true;
+                break;
+            }
             reached = reached.max(row.int("order_key")?);
             waited.push(Duration::from_millis(row.int("waited")?.max(0).unsigned_abs()));
             let replaces = serde_json::from_str(&row.text("replaces")?)?;
-            taken.push(Taken { locked, run: Run::from_row(&row)?, replaces });
+            taken.push(Taken { locked, run: Run::from_row(&row)?, replaces, memory });
         }
         park(&mut tx, &held, FOR_DEPLOYMENT).await?;
         park(&mut tx, &without_slot, FOR_SLOT).await?;
@@ -107,7 +125,7 @@ impl Store {
             if put_aside {
                 tx.commit().await?;
             }
-            return Ok(Scan { claims: Vec::new(), put_aside });
+            return Ok(Scan { claims: Vec::new(), put_aside, no_room });
         }
         let taken = take_all(&mut tx, worker, self.lease_millis(), taken).await?;
         let claims = load_claims(&mut tx, &self.inner.keys, taken).await?;
@@ -116,14 +134,23 @@ impl Store {
         for (claim, waited) in claims.iter().zip(waited) {
             self.inner.meter.claimed(claim.lease.run, (claim.attempt == 1).then_some(waited));
         }
-        Ok(Scan { claims, put_aside })
+        Ok(Scan { claims, put_aside, no_room })
     }
+}
+
+/// What a worker has got.
+#[derive(Default)]
+pub struct Claimed {
+    pub claims: Vec<Claim>,
+    /// The next one needs more memory than is left.
+    pub no_room: bool,
 }
 
 struct Scan {
     claims: Vec<Claim>,
     /// Runs that cannot be taken yet are out of the way now.
     put_aside: bool,
+    no_room: bool,
 }
 
 /// What the tenants of a scan have left of their slots. Those without a limit are not in it.
@@ -175,6 +202,9 @@ const QUEUED: &str = concat!(
     ", ",
     run_columns!(),
     ", r.order_key, r.replaces, t.slots, {now} - r.created_at AS waited,
+     ",
+    memory_needed!(),
+    ",
      CAST(CASE WHEN d.active_run = r.id THEN 1 ELSE 0 END AS BIGINT) AS taken_up_again,
      CAST(CASE WHEN d.active_run = r.id OR d.active_run IS NULL AND d.paused = 0 THEN 1 ELSE 0 END AS BIGINT) AS free
      FROM runs r JOIN deployments d ON d.id = r.deployment JOIN tenants t ON t.name = r.tenant

@@ -15,6 +15,8 @@ pub(super) struct Taken {
     pub(super) run: Run,
     /// Addresses of objects to replace.
     pub(super) replaces: Vec<String>,
+    /// What it is thought to need, if that is known.
+    pub(super) memory: Option<u64>,
 }
 
 /// Takes the step of a claim with several runs at once, in three statements for each status that they get: what
@@ -27,7 +29,7 @@ pub(super) async fn take_all(
 ) -> Result<Vec<Taken>, StoreError> {
     let mut moved: Vec<(Status, Vec<String>)> = Vec::new();
     let mut after = Vec::with_capacity(taken.len());
-    for Taken { locked, run, replaces } in taken {
+    for Taken { locked, run, replaces, memory } in taken {
         let step = step(&run.rules(), Command::Claim)?;
         let (status, actions) = (step.run.status, step.actions);
         if actions != [Action::Fence, Action::Hold, Action::Lease] || step.events != [EventBody::Status(status.clone())]
@@ -38,7 +40,7 @@ pub(super) async fn take_all(
             Some((_, runs)) => runs.push(run.id.to_string()),
             None => moved.push((status.clone(), vec![run.id.to_string()])),
         }
-        after.push(Taken { locked, run: Run { status, attempts: run.attempts + 1, ..run }, replaces });
+        after.push(Taken { locked, run: Run { status, attempts: run.attempts + 1, ..run }, replaces, memory });
     }
     for (status, runs) in moved {
         let runs = serde_json::to_string(&runs)?;

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use landform_domain::memory::Room;
 use landform_domain::run::Status;
 use landform_domain::{EngineName, RunId};
 
@@ -16,6 +17,7 @@ const BOUNDS: [f64; 12] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.
 const FORGET_AFTER: Duration = Duration::from_secs(24 * 3600);
 const MOST_REMEMBERED: usize = 10_000;
 
+type LookAtRoom = Box<dyn Fn() -> Room + Send + Sync>;
 type Count = Box<dyn Fn() -> usize + Send + Sync>;
 
 /// What happens in this process.
@@ -23,8 +25,10 @@ type Count = Box<dyn Fn() -> usize + Send + Sync>;
 pub(crate) struct Meter {
     claimed: AtomicU64,
     leases_lost: AtomicU64,
+    held_back: AtomicU64,
     inner: Mutex<Inner>,
     provider_processes: Mutex<Option<Count>>,
+    room: Mutex<Option<LookAtRoom>>,
 }
 
 #[derive(Default)]
@@ -92,6 +96,15 @@ impl Meter {
         self.leases_lost.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// The next run needs more memory than the worker has left.
+    pub(crate) fn held_back(&self) {
+        self.held_back.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn watch_room(&self, room: LookAtRoom) {
+        *self.room.lock().expect("no panic while held") = Some(room);
+    }
+
     pub(crate) fn watch_provider_processes(&self, count: Count) {
         *self.provider_processes.lock().expect("no panic while held") = Some(count);
     }
@@ -99,7 +112,16 @@ impl Meter {
     pub(crate) fn samples(&self) -> Vec<Sample> {
         let count =
             |metric, counter: &AtomicU64| Sample::number(metric, vec![], counter.load(Ordering::Relaxed) as f64);
-        let mut samples = vec![count(Metric::RunsClaimed, &self.claimed), count(Metric::LeasesLost, &self.leases_lost)];
+        let mut samples = vec![
+            count(Metric::RunsClaimed, &self.claimed),
+            count(Metric::LeasesLost, &self.leases_lost),
+            count(Metric::ClaimsHeldBack, &self.held_back),
+        ];
+        if let Some(room) = &*self.room.lock().expect("no panic while held") {
+            let Room { budget, reserved } = room();
+            samples.push(Sample::number(Metric::MemoryBudget, vec![], budget as f64));
+            samples.push(Sample::number(Metric::MemoryReserved, vec![], reserved as f64));
+        }
         let inner = self.inner.lock().expect("no panic while held");
         for ((status, engine), count) in &inner.ended {
             let labels = vec![("status", (*status).to_owned()), ("engine", (*engine).to_owned())];

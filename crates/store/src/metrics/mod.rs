@@ -5,6 +5,7 @@ mod meter;
 
 use std::time::Duration;
 
+use landform_domain::memory::Room;
 use landform_domain::run::Status;
 
 use crate::db::params;
@@ -63,6 +64,9 @@ metrics! {
     PhaseSeconds "landform_phase_seconds" "histogram" "process" "phase" "Time that attempts took: wait (from the request to the first attempt), plan, apply, recover.",
     LeasesLost "landform_leases_lost_total" "counter" "process" "" "Leases of silent workers that were ended, and own ones that somebody else took.",
     ProviderProcesses "landform_provider_processes" "gauge" "process" "" "Provider processes in use.",
+    MemoryBudget "landform_memory_budget_bytes" "gauge" "process" "" "Memory that the processes of runs may take together.",
+    MemoryReserved "landform_memory_reserved_bytes" "gauge" "process" "" "Of that, what the runs under way are thought to need.",
+    ClaimsHeldBack "landform_claims_held_back_total" "counter" "process" "" "Times that no further run was taken because the next one needs more memory than is left.",
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -141,6 +145,11 @@ impl Store {
         }
         samples.extend(self.inner.meter.samples());
         Ok(samples)
+    }
+
+    /// Where it is known how much memory this process has for runs.
+    pub fn watch_room(&self, room: impl Fn() -> Room + Send + Sync + 'static) {
+        self.inner.meter.watch_room(Box::new(room));
     }
 
     /// Where the number of provider processes of this process is known.
