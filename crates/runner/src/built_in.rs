@@ -1,7 +1,8 @@
 //! Providers inside of this program: no process, and one object for each configuration.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -31,15 +32,23 @@ const IDLE: Duration = Duration::from_secs(300);
 type Key = [u8; 32];
 type Slot = Arc<OnceCell<(Arc<dyn Provider>, Diagnostics)>>;
 
-#[derive(Default)]
 struct Configured {
+    idle: Duration,
     slots: Mutex<HashMap<Key, (Slot, Instant)>>,
+    /// A sweep is going to happen.
+    sweeping: AtomicBool,
+}
+
+impl Default for Configured {
+    fn default() -> Configured {
+        Configured { idle: IDLE, slots: Mutex::default(), sweeping: AtomicBool::new(false) }
+    }
 }
 
 impl Configured {
-    fn slot(&self, key: Key) -> Slot {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        slots.retain(|_, (_, used)| used.elapsed() < IDLE);
+    fn slot(self: &Arc<Configured>, key: Key) -> Slot {
+        self.sweep_later();
+        let mut slots = self.swept();
         if slots.len() >= MOST && !slots.contains_key(&key) {
             let oldest = slots.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| *key);
             oldest.map(|key| slots.remove(&key));
@@ -47,6 +56,29 @@ impl Configured {
         let (slot, used) = slots.entry(key).or_insert_with(|| (Slot::default(), Instant::now()));
         *used = Instant::now();
         slot.clone()
+    }
+
+    /// What somebody has used lately. Who works with one of the others keeps it to the end.
+    fn swept(&self) -> MutexGuard<'_, HashMap<Key, (Slot, Instant)>> {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.retain(|_, (_, used)| used.elapsed() < self.idle);
+        slots
+    }
+
+    /// Credentials that nobody uses are forgotten also if nobody ever comes back.
+    fn sweep_later(self: &Arc<Configured>) {
+        if self.sweeping.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (idle, this) = (self.idle, Arc::downgrade(self));
+        tokio::spawn(async move {
+            tokio::time::sleep(idle + Duration::from_millis(10)).await;
+            let Some(this) = this.upgrade() else { return };
+            this.sweeping.store(false, Ordering::Relaxed);
+            if !this.swept().is_empty() {
+                this.sweep_later();
+            }
+        });
     }
 }
 
@@ -173,5 +205,24 @@ impl Provider for ForOneRun {
     /// Others work with the same object: this run starts nothing new, and waits for its own calls.
     async fn stop(&self) -> Result<(), CallError> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_nobody_uses_is_dropped_although_nobody_comes_back() {
+        let configured = Arc::new(Configured { idle: Duration::from_millis(50), ..Configured::default() });
+        let slot = Arc::downgrade(&configured.slot([1; 32]));
+        assert!(slot.upgrade().is_some(), "it is kept for the next run");
+        for _ in 0..3_000 {
+            if slot.upgrade().is_none() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("it is still there");
     }
 }
