@@ -51,6 +51,12 @@ pub fn create_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_folder_of(path)
 }
 
+/// Gives a file that is on disk its final name; the name is on disk when it returns.
+pub fn rename_synced(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)?;
+    sync_folder_of(to)
+}
+
 fn temporary_beside(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{:016x}.new", rand::random::<u64>()));

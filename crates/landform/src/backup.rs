@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use landform_base::file;
 use landform_domain::Actor;
-use landform_store::{Location, Scope, back_up, bring_back};
+use landform_store::{Location, Scope, StoreError, back_up, bring_back};
 use serde_json::json;
 
-use crate::connection::Connection;
+use crate::connection::{Connection, token_file};
 use crate::failure::Failure;
 use crate::house::{House, MASTER_KEY, broken, location, master_key};
 use crate::show;
@@ -82,14 +82,16 @@ pub async fn restore(args: Restore, connection: &Connection, json: bool) -> Resu
         // It makes the tables.
         house.open_store(database, master_key(&house.data)?).await?.close().await;
     }
-    bring_back(&args.folder, &location).await.map_err(|e| broken(e.to_string()))?;
-    let store = house.open_store(database, master_key(&house.data)?).await?;
-    store.check_master_key().await.map_err(|e| {
-        Failure::broken(
+    let key = master_key(&house.data)?;
+    bring_back(&args.folder, &location, &key).await.map_err(|e| match e {
+        StoreError::Seal(e) => Failure::broken(
             format!("the master key does not open this backup: {e}"),
             "Put the master key of the time of the backup into the data folder, or into LANDFORM_MASTER_KEY.",
-        )
+        ),
+        e => broken(e.to_string()),
     })?;
+    // It is paused already; this is for the audit log.
+    let store = house.open_store(database, key).await?;
     let paused = store.pause(&Scope::Everything, true, &Actor::local("restore")).await;
     paused.map_err(|e| broken(e.to_string()))?;
     store.close().await;
@@ -98,6 +100,11 @@ pub async fn restore(args: Restore, connection: &Connection, json: bool) -> Resu
     } else {
         println!("restored; all runs are paused");
         println!("compare what exists with what it knows, then `landform resume`");
+        if !token_file(&house.data).exists() {
+            println!(
+                "tokens go on working, but none is in this folder: `landform token admin` makes one before you serve"
+            );
+        }
     }
     Ok(())
 }

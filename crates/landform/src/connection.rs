@@ -55,7 +55,8 @@ impl Connection {
             let message = format!("no token: {}: {error}", path.display());
             Failure::usage(
                 message,
-                "Give one with --token or LANDFORM_TOKEN, or name the server's data folder with --data.",
+                "Give one with --token or LANDFORM_TOKEN, or name the server's data folder with --data. If all are lost, stop the \
+                 server and make one with `landform token admin`.",
             )
         })?;
         Ok(text.trim().to_owned())

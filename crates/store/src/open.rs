@@ -15,6 +15,7 @@ use crate::keys::Keys;
 use crate::metrics::Meter;
 use crate::reader::{AnyTemplate, TemplateReader};
 use crate::retention::Retention;
+use crate::ring::KeyLimits;
 use crate::states::{NoEditor, StateEditor};
 
 /// The database's name in the data folder.
@@ -41,6 +42,8 @@ pub struct Options {
     /// Changes states as people ask.
     pub editor: Arc<dyn StateEditor>,
     pub retention: Retention,
+    /// When tenants get new data keys.
+    pub key_limits: KeyLimits,
     /// Called with the first admin token before that exists in the store.
     pub keep_admin_token: KeepToken,
 }
@@ -55,6 +58,7 @@ impl Options {
             reader: Arc::new(AnyTemplate),
             editor: Arc::new(NoEditor),
             retention: Retention::default(),
+            key_limits: KeyLimits::default(),
             keep_admin_token: Box::new(|_| Ok(())),
         }
     }
@@ -116,7 +120,7 @@ impl Store {
         let inner = Inner {
             chores: Inbox::new(&db)?,
             db,
-            keys: Keys::new(options.master_key),
+            keys: Keys::new(options.master_key, options.key_limits),
             bell,
             lease: options.lease,
             approval: options.approval,

@@ -40,7 +40,11 @@ impl Store {
         intent: i64,
         settlement: &[u8],
     ) -> Result<SpooledSettlement, StoreError> {
-        let sealed = self.sealer(lease).await?.seal(Kind::Settlement, &intent.to_string(), settlement)?;
+        let sealer = match self.inner.keys.remembered(&lease.tenant) {
+            Some(key) => key.sealer(lease.deployment),
+            None => self.sealer(lease).await?,
+        };
+        let sealed = sealer.seal(Kind::Settlement, &intent.to_string(), settlement)?;
         Ok(SpooledSettlement { deployment: lease.deployment, run: lease.run, epoch: lease.epoch, intent, sealed })
     }
 

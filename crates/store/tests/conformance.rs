@@ -73,6 +73,12 @@ suite! {
         what_is_held_comes_back_when_it_is_free,
         a_tenant_has_at_most_its_slots,
         quotas_refuse_what_is_beyond_them;
+    keys:
+        a_key_that_was_used_enough_gets_a_successor,
+        a_successor_seals_nothing_before_its_time;
+    memory:
+        a_run_is_admitted_by_what_its_template_took_before,
+        nobody_overtakes_a_run_that_does_not_fit;
     inventory:
         the_inventory_follows_the_states,
         the_inventory_is_read_by_pages;
@@ -110,4 +116,37 @@ async fn the_database_file_holds_no_secret() {
     }
     assert!(bytes.windows(9).any(|w| w == b"generatio"), "the database was read");
     assert!(!bytes.windows(9).any(|w| w == b"correct-h"), "the secret is in it");
+}
+
+/// Between its coming back and whatever a person says next, a kill may happen.
+async fn a_copy_waits_from_its_first_moment(first: Place, second: Place) {
+    let store = first.furnished().await;
+    place::put(&store, "acme", "site", &[]).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    landform_store::back_up(&first.location, folder.path()).await.expect("a copy");
+    let another_key = landform_base::seal::MasterKey::generate().expect("randomness");
+    let refused = landform_store::bring_back(folder.path(), &second.location, &another_key).await;
+    assert!(matches!(refused, Err(landform_store::StoreError::Seal(_))), "{refused:?}");
+    landform_store::bring_back(folder.path(), &second.location, &first.master_key).await.expect("brought back");
+    let second = Place { master_key: first.master_key.clone(), ..second };
+    let copy = second.open().await;
+    place::nothing_due(&copy).await;
+    copy.pause(&landform_store::Scope::Everything, false, &place::eve()).await.expect("goes on");
+    assert_eq!(place::claim(&copy).await.deployment.as_str(), "site");
+}
+
+#[tokio::test]
+async fn a_copy_of_sqlite_waits_from_its_first_moment() {
+    let (first, second) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    std::fs::create_dir(second.path().join("data")).expect("a folder");
+    a_copy_waits_from_its_first_moment(Place::sqlite(first.path()), Place::sqlite(second.path())).await;
+}
+
+#[tokio::test]
+async fn a_copy_of_postgresql_waits_from_its_first_moment() {
+    let server = landform_testkit::postgres::Server::start().expect("PostgreSQL starts");
+    let [first, second] = ["first", "second"].map(|name| server.database(name));
+    let (first, second) = (Place::postgres(first.await.expect("one")), Place::postgres(second.await.expect("two")));
+    second.prepare().await;
+    a_copy_waits_from_its_first_moment(first, second).await;
 }

@@ -18,8 +18,7 @@ fn page() -> String {
         "# Metrics\n\nMade from the code (`crates/store/src/metrics`); do not edit.\n\n\
          `GET /metrics` answers in the text format of Prometheus, to any token that is not bound to a tenant (the role\n\
          `reader` is enough). A figure of *all* is the whole installation's, whichever process is asked: do not add them up.\n\
-         A figure of a *process* counts from its start. A process with `--role worker` listens nowhere, so its own figures\n\
-         are not to be had; give one process of a few `--role all` where they are wanted.\n\n\
+         A figure of a *process* counts from its start. A process with `--role worker` is asked at its `--metrics-listen`.\n\n\
          | name | kind | of | labels | what it is |\n|---|---|---|---|---|\n",
     );
     for metric in Metric::ALL {

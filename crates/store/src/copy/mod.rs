@@ -7,7 +7,7 @@ use std::path::Path;
 use landform_base::seal::MasterKey;
 use landform_domain::TenantName;
 use sqlx::Connection;
-use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
 use crate::db::params;
 use crate::error::StoreError;
@@ -24,19 +24,50 @@ pub async fn back_up(location: &Location, folder: &Path) -> Result<(), StoreErro
 }
 
 /// Brings a copy back, to a place that has no store yet (SQLite), or one that was never used (PostgreSQL, which has the
-/// tables already). Nobody has it open.
-pub async fn bring_back(folder: &Path, location: &Location) -> Result<(), StoreError> {
+/// tables already). Nobody has it open. Everything in it is paused from its first moment: what was applied after the copy
+/// was made is not known to it. A master key that does not open it is refused before anything is there.
+pub async fn bring_back(folder: &Path, location: &Location, master_key: &MasterKey) -> Result<(), StoreError> {
     match location {
         Location::Sqlite(data) => {
-            let (from, to) = (folder.join(SQLITE_FILE), data.join(SQLITE_FILE));
-            if to.exists() {
-                return Err(StoreError::InUse(format!("{} is there already; name another folder", to.display())));
-            }
-            check_sqlite(&from).await?;
-            copy_sqlite(&from, &to).await
+            bring_back_sqlite(&folder.join(SQLITE_FILE), &data.join(SQLITE_FILE), master_key).await
         }
-        Location::Postgres(url) => postgres::import(url.expose(), folder).await,
+        Location::Postgres(url) => postgres::import(url.expose(), folder, master_key).await,
     }
+}
+
+/// The same on both databases.
+const PAUSE_EVERYTHING: &str = "UPDATE switches SET paused = 1; UPDATE deployments SET paused = paused | 4";
+const ANY_KEY: &str = "SELECT tenant, sealed FROM tenant_keys WHERE number = 1 ORDER BY tenant LIMIT 1";
+
+/// A copy without tenants is opened by any key.
+fn check_key(master_key: &MasterKey, found: Option<(String, Vec<u8>)>) -> Result<(), StoreError> {
+    let Some((tenant, sealed)) = found else { return Ok(()) };
+    let tenant: TenantName = tenant.parse().map_err(|_| StoreError::Corrupt("a tenant's name".into()))?;
+    Ok(keys::opens(master_key, &tenant, &sealed)?)
+}
+
+/// Aside, until it is whole and paused: half a copy, or one that runs, would be taken for a store.
+async fn bring_back_sqlite(from: &Path, to: &Path, master_key: &MasterKey) -> Result<(), StoreError> {
+    if to.exists() {
+        return Err(StoreError::InUse(format!("{} is there already; name another folder", to.display())));
+    }
+    check_sqlite(from).await?;
+    let part = to.with_extension("part");
+    let failed = |source| StoreError::Io { context: part.display().to_string(), source };
+    if part.exists() {
+        std::fs::remove_file(&part).map_err(failed)?;
+    }
+    copy_sqlite(from, &part).await?;
+    let options = SqliteConnectOptions::new().filename(&part);
+    // One file, which is all there when it is closed.
+    let options = options.journal_mode(SqliteJournalMode::Delete).synchronous(SqliteSynchronous::Full);
+    let mut connection = sqlx::SqliteConnection::connect_with(&options).await?;
+    let key: Option<(String, Vec<u8>)> = sqlx::query_as(ANY_KEY).fetch_optional(&mut connection).await?;
+    check_key(master_key, key)?;
+    sqlx::raw_sql(PAUSE_EVERYTHING).execute(&mut connection).await?;
+    connection.close().await?;
+    std::fs::File::open(&part).and_then(|file| file.sync_all()).map_err(failed)?;
+    landform_base::file::rename_synced(&part, to).map_err(failed)
 }
 
 async fn copy_sqlite(from: &Path, to: &Path) -> Result<(), StoreError> {
@@ -69,18 +100,23 @@ impl Store {
         self.tenant_key(&tenant).await.map(drop)
     }
 
-    /// Seals all tenants' keys with another master key, in one transaction. Returns how many; none if that was done
+    /// Seals all data keys with another master key, in one transaction. Returns how many of tenants; none if that was done
     /// before and only its end was not seen. No other process may be at work: it would go on with the old key.
     pub async fn change_master_key(&self, new: &MasterKey) -> Result<usize, StoreError> {
         let mut tx = self.db().begin().await?;
         let mut changed = 0;
         for row in tx.all("SELECT tenant, number, sealed FROM tenant_keys {lock}", params![]).await? {
             let (tenant, number): (TenantName, i64) = (row.parsed("tenant")?, row.int("number")?);
-            let sealed = row.blob("sealed")?;
-            let anew = self.inner.keys.seal_anew(new, &tenant, keys::number(number)?, &sealed)?;
+            let anew = self.inner.keys.seal_anew(new, Some(&tenant), keys::number(number)?, &row.blob("sealed")?)?;
             let Some(sealed) = anew else { continue };
             let sql = "UPDATE tenant_keys SET sealed = $3 WHERE tenant = $1 AND number = $2";
             changed += tx.execute(sql, params![tenant.as_str(), number, sealed]).await?;
+        }
+        for row in tx.all("SELECT number, sealed FROM installation_keys {lock}", params![]).await? {
+            let number = row.int("number")?;
+            let anew = self.inner.keys.seal_anew(new, None, keys::number(number)?, &row.blob("sealed")?)?;
+            let Some(sealed) = anew else { continue };
+            tx.execute("UPDATE installation_keys SET sealed = $2 WHERE number = $1", params![number, sealed]).await?;
         }
         tx.commit().await?;
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))

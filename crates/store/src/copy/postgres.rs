@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use futures::TryStreamExt;
+use landform_base::seal::MasterKey;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -61,7 +62,7 @@ async fn contents(connection: &mut PgConnection) -> Result<Contents, StoreError>
 }
 
 /// Into a database that has the tables of the same version, and in them nothing but what a first start makes.
-pub(super) async fn import(url: &str, folder: &Path) -> Result<(), StoreError> {
+pub(super) async fn import(url: &str, folder: &Path, master_key: &MasterKey) -> Result<(), StoreError> {
     let path = folder.join(CONTENTS);
     let read = tokio::fs::read(&path).await.map_err(|e| failed(&path, e))?;
     let copied: Contents = serde_json::from_slice(&read)?;
@@ -99,6 +100,9 @@ pub(super) async fn import(url: &str, folder: &Path) -> Result<(), StoreError> {
         }
         copy.finish().await?;
     }
+    let key: Option<(String, Vec<u8>)> = sqlx::query_as(super::ANY_KEY).fetch_optional(&mut *tx).await?;
+    super::check_key(master_key, key)?;
+    sqlx::raw_sql(super::PAUSE_EVERYTHING).execute(&mut *tx).await?;
     // Numbers that the database gives go on behind the last one.
     for (table, column) in [("intents", "id"), ("audit", "seq"), ("deliveries", "id")] {
         let sql = format!(

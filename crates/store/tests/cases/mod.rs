@@ -3,6 +3,8 @@ pub mod approval;
 pub mod catalog;
 pub mod desired;
 pub mod inventory;
+pub mod keys;
+pub mod memory;
 pub mod recovery;
 pub mod retention;
 pub mod waiting;

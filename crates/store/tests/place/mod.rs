@@ -15,8 +15,8 @@ use serde_json::Value;
 
 /// Where a case has its store. It can be opened again, as after a restart.
 pub struct Place {
-    location: Location,
-    master_key: MasterKey,
+    pub location: Location,
+    pub master_key: MasterKey,
     pub lease: Duration,
     pub approval: Duration,
     pub retention: Retention,
@@ -133,6 +133,7 @@ pub fn plan() -> Planned {
         plan: b"the plan".to_vec(),
         json: Some(b"{\"resource_changes\": []}".to_vec()),
         outputs: None,
+        memory: None,
     }
 }
 
@@ -151,12 +152,21 @@ pub fn done(state: &str) -> Finish {
         state: Some(state.as_bytes().to_vec()),
         outputs: Some(BTreeMap::from([("state".to_string(), output)])),
         adopted: Vec::new(),
+        memory: None,
     }
 }
 
 pub fn ended(outcome: Outcome, state: Option<&str>) -> Finish {
     let state = state.map(|state| state.as_bytes().to_vec());
-    Finish { engines: Vec::new(), reports: Vec::new(), outcome, state, outputs: None, adopted: Vec::new() }
+    Finish {
+        engines: Vec::new(),
+        reports: Vec::new(),
+        outcome,
+        state,
+        outputs: None,
+        adopted: Vec::new(),
+        memory: None,
+    }
 }
 
 pub async fn finish(store: &Store, lease: &Lease, finish: Finish) -> Status {
