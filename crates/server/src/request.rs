@@ -49,6 +49,10 @@ impl Names {
         self.parse("run")
     }
 
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// A part of the path that is compared with what there is, whatever it looks like.
     pub fn text(&self, name: &str) -> &str {
         self.0.get(name).map(String::as_str).unwrap_or_default()

@@ -3,7 +3,7 @@ use axum::http::{StatusCode, Uri};
 use axum::{Extension, Json};
 use landform_api as api;
 use landform_domain::run::Status;
-use landform_domain::{Actor, Code};
+use landform_domain::{Actor, Code, TenantName};
 
 use crate::problem::Refusal;
 use crate::request::{JsonBody, Names};
@@ -18,14 +18,14 @@ pub(crate) async fn create(
     JsonBody(spec): JsonBody<api::WebhookSpec>,
 ) -> Result<(StatusCode, Json<api::WebhookMade>), Refusal> {
     check(&spec)?;
-    let made = server.store.create_webhook(&names.tenant()?, &spec.url, &spec.events, &actor).await?;
+    let made = server.store.create_webhook(of(&names)?.as_ref(), &spec.url, &spec.events, &actor).await?;
     let (webhook, secret) = made;
     let made = api::WebhookMade { webhook: view::webhook(webhook), secret: secret.expose().clone() };
     Ok((StatusCode::CREATED, Json(made)))
 }
 
 pub(crate) async fn list(State(server): State<Server>, names: Names) -> Result<Json<api::WebhookList>, Refusal> {
-    let webhooks = server.store.webhooks(&names.tenant()?).await?;
+    let webhooks = server.store.webhooks(of(&names)?.as_ref()).await?;
     Ok(Json(api::WebhookList { webhooks: webhooks.into_iter().map(view::webhook).collect() }))
 }
 
@@ -34,13 +34,18 @@ pub(crate) async fn delete(
     Extension(actor): Extension<Actor>,
     names: Names,
 ) -> Result<StatusCode, Refusal> {
-    server.store.delete_webhook(&names.tenant()?, names.text("webhook"), &actor).await?;
+    server.store.delete_webhook(of(&names)?.as_ref(), names.text("webhook"), &actor).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 pub(crate) async fn deliveries(State(server): State<Server>, names: Names) -> Result<Json<api::DeliveryList>, Refusal> {
-    let deliveries = server.store.deliveries(&names.tenant()?, names.text("webhook")).await?;
+    let deliveries = server.store.deliveries(of(&names)?.as_ref(), names.text("webhook")).await?;
     Ok(Json(api::DeliveryList { deliveries: deliveries.into_iter().map(view::delivery).collect() }))
+}
+
+/// Whose webhooks: those of a tenant, or, where the path names none, of the whole fleet.
+fn of(names: &Names) -> Result<Option<TenantName>, Refusal> {
+    if names.has("tenant") { names.tenant().map(Some) } else { Ok(None) }
 }
 
 /// Whether the address may be reached is found out when it is: what a name means can change at any time.

@@ -1,4 +1,4 @@
-//! Webhooks: who wants to be told about a tenant's runs, and what became of it. A delivery is made by the transaction that
+//! Webhooks: who wants to be told about a tenant's runs, or about everybody's, and what became of it. A delivery is made by the transaction that
 //! moves the run (a trigger, see the migration); sending it is a chore.
 
 use landform_base::seal::fill_random;
@@ -70,59 +70,88 @@ const IN_HAND: i64 = 60_000;
 const PAGE: i64 = 100;
 
 impl Store {
-    /// Makes a webhook. The secret that signs its messages is shown this once.
+    /// Makes a webhook; without a tenant it is told about the whole fleet. The secret that signs its messages is shown this
+    /// once.
     pub async fn create_webhook(
         &self,
-        tenant: &TenantName,
+        tenant: Option<&TenantName>,
         url: &str,
         events: &[String],
         by: &Actor,
     ) -> Result<(Webhook, SecretString), StoreError> {
-        let key = self.tenant_key(tenant).await?;
         let (mut id, mut secret) = ([0u8; 8], [0u8; 32]);
         fill_random(&mut id)?;
         fill_random(&mut secret)?;
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         let (id, secret) = (hex(&id), SecretString::from(format!("whsec_{}", hex(&secret))));
-        let sealed = key.seal_webhook(&id, secret.expose().as_bytes())?;
+        let sealed = match tenant {
+            Some(tenant) => self.tenant_key(tenant).await?.seal_webhook(&id, secret.expose().as_bytes())?,
+            None => self.inner.keys.installation(self.db()).await?.seal_webhook(&id, secret.expose().as_bytes())?,
+        };
         let words = if events.is_empty() { String::new() } else { format!(" {} ", events.join(" ")) };
         let mut tx = self.db().begin().await?;
-        let row = tx
-            .exactly_one(
-                "INSERT INTO webhooks (id, tenant, url, events, secret, created_at) VALUES ($1, $2, $3, $4, $5, {now})
-                 RETURNING id, url, events, created_at",
-                params![id.as_str(), tenant.as_str(), url, words, sealed],
-            )
-            .await?;
+        let row = match tenant {
+            Some(tenant) => {
+                let sql = "INSERT INTO webhooks (id, tenant, url, events, secret, created_at)
+                     VALUES ($1, $2, $3, $4, $5, {now}) RETURNING id, url, events, created_at";
+                tx.exactly_one(sql, params![id.as_str(), tenant.as_str(), url, words, sealed]).await?
+            }
+            None => {
+                let sql = "INSERT INTO fleet_webhooks (id, url, events, secret, created_at)
+                     VALUES ($1, $2, $3, $4, {now}) RETURNING id, url, events, created_at";
+                tx.exactly_one(sql, params![id.as_str(), url, words, sealed]).await?
+            }
+        };
         let detail = json!({"url": url, "events": events});
-        write_down(&mut tx, by, Deed { action: "webhook.create", tenant: Some(tenant), target: id, detail }).await?;
+        write_down(&mut tx, by, Deed { action: "webhook.create", tenant, target: id, detail }).await?;
         tx.commit().await?;
         Ok((webhook(&row)?, secret))
     }
 
-    pub async fn webhooks(&self, tenant: &TenantName) -> Result<Vec<Webhook>, StoreError> {
-        self.tenant(tenant).await?;
-        let sql = "SELECT id, url, events, created_at FROM webhooks WHERE tenant = $1 ORDER BY created_at, id";
-        self.db().read_all(sql, params![tenant.as_str()]).await?.iter().map(webhook).collect()
+    pub async fn webhooks(&self, tenant: Option<&TenantName>) -> Result<Vec<Webhook>, StoreError> {
+        let rows = match tenant {
+            Some(tenant) => {
+                self.tenant(tenant).await?;
+                let sql = "SELECT id, url, events, created_at FROM webhooks WHERE tenant = $1 ORDER BY created_at, id";
+                self.db().read_all(sql, params![tenant.as_str()]).await?
+            }
+            None => {
+                let sql = "SELECT id, url, events, created_at FROM fleet_webhooks ORDER BY created_at, id";
+                self.db().read_all(sql, params![]).await?
+            }
+        };
+        rows.iter().map(webhook).collect()
     }
 
     /// Deletes a webhook; what was still to be delivered to it is not sent.
-    pub async fn delete_webhook(&self, tenant: &TenantName, id: &str, by: &Actor) -> Result<(), StoreError> {
+    pub async fn delete_webhook(&self, tenant: Option<&TenantName>, id: &str, by: &Actor) -> Result<(), StoreError> {
         let mut tx = self.db().begin().await?;
-        let sql = "DELETE FROM webhooks WHERE tenant = $1 AND id = $2";
-        if tx.execute(sql, params![tenant.as_str(), id]).await? == 0 {
+        let deleted = match tenant {
+            Some(tenant) => {
+                let sql = "DELETE FROM webhooks WHERE tenant = $1 AND id = $2";
+                tx.execute(sql, params![tenant.as_str(), id]).await?
+            }
+            None => tx.execute("DELETE FROM fleet_webhooks WHERE id = $1", params![id]).await?,
+        };
+        if deleted == 0 {
             return Err(unknown(id));
         }
         tx.execute("DELETE FROM deliveries WHERE webhook = $1", params![id]).await?;
-        let deed = Deed { action: "webhook.delete", tenant: Some(tenant), target: id.to_owned(), detail: json!({}) };
+        let deed = Deed { action: "webhook.delete", tenant, target: id.to_owned(), detail: json!({}) };
         write_down(&mut tx, by, deed).await?;
         tx.commit().await
     }
 
     /// What was sent to a webhook, or is to be, the newest first.
-    pub async fn deliveries(&self, tenant: &TenantName, id: &str) -> Result<Vec<Delivery>, StoreError> {
-        let sql = "SELECT id FROM webhooks WHERE tenant = $1 AND id = $2";
-        self.db().read_one(sql, params![tenant.as_str(), id]).await?.ok_or_else(|| unknown(id))?;
+    pub async fn deliveries(&self, tenant: Option<&TenantName>, id: &str) -> Result<Vec<Delivery>, StoreError> {
+        let found = match tenant {
+            Some(tenant) => {
+                let sql = "SELECT id FROM webhooks WHERE tenant = $1 AND id = $2";
+                self.db().read_one(sql, params![tenant.as_str(), id]).await?
+            }
+            None => self.db().read_one("SELECT id FROM fleet_webhooks WHERE id = $1", params![id]).await?,
+        };
+        found.ok_or_else(|| unknown(id))?;
         let sql = "SELECT id, event, tenant, deployment, run, generation, status, attempts, answer, error, created_at,
                 ended_at
              FROM deliveries WHERE webhook = $1 ORDER BY id DESC LIMIT $2";
@@ -132,14 +161,23 @@ impl Store {
     /// Hands out what is to be sent now. Nobody else gets it for a minute; if the sender dies, it is sent again then.
     pub async fn take_deliveries(&self, most: i64) -> Result<Vec<DueDelivery>, StoreError> {
         let sql = "SELECT d.id, d.event, d.tenant, d.deployment, d.run, d.generation, d.status, d.attempts, d.answer,
-                d.error, d.created_at, d.ended_at, w.id AS webhook, w.url, w.secret
-             FROM deliveries d JOIN webhooks w ON w.id = d.webhook
-             WHERE d.status = 'pending' AND d.next_at <= {now} ORDER BY d.next_at LIMIT $1";
-        let mut due = Vec::new();
+                d.error, d.created_at, d.ended_at, d.webhook, COALESCE(w.url, f.url) AS url, w.secret,
+                f.secret AS fleet_secret
+             FROM deliveries d LEFT JOIN webhooks w ON w.id = d.webhook LEFT JOIN fleet_webhooks f ON f.id = d.webhook
+             WHERE (w.id IS NOT NULL OR f.id IS NOT NULL) AND d.status = 'pending' AND d.next_at <= {now} ORDER BY d.next_at LIMIT $1";
+        let (mut due, mut of_fleet) = (Vec::new(), None);
         for row in self.db().read_all(sql, params![most]).await? {
             let delivery = delivery(&row)?;
-            let key = self.tenant_key(&delivery.tenant).await?;
-            let secret = key.open_webhook(&row.text("webhook")?, &row.blob("secret")?)?;
+            let id = row.text("webhook")?;
+            let secret = match row.blob_or_null("fleet_secret")? {
+                Some(sealed) => {
+                    if of_fleet.is_none() {
+                        of_fleet = Some(self.inner.keys.installation(self.db()).await?);
+                    }
+                    of_fleet.as_ref().map(|key| key.open_webhook(&id, &sealed)).transpose()?.unwrap_or_default()
+                }
+                None => self.tenant_key(&delivery.tenant).await?.open_webhook(&id, &row.blob("secret")?)?,
+            };
             let secret = String::from_utf8(secret).map_err(|_| StoreError::Corrupt("a webhook's secret".into()))?;
             due.push(DueDelivery { delivery, url: row.text("url")?, secret: SecretString::from(secret) });
         }

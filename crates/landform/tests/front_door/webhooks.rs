@@ -22,17 +22,10 @@ async fn listener() -> (String, Arc<Mutex<Vec<String>>>) {
     tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let mut text = Vec::new();
-            while !is_whole(&text) {
-                let mut buffer = [0; 4096];
-                match stream.read(&mut buffer).await.unwrap() {
-                    0 => break,
-                    read => text.extend_from_slice(&buffer[..read]),
-                }
-            }
+            let text = request(&mut stream).await;
             let count = {
                 let mut heard = shared.lock().unwrap();
-                heard.push(String::from_utf8(text).unwrap());
+                heard.push(text);
                 heard.len()
             };
             let answer = match count {
@@ -46,6 +39,33 @@ async fn listener() -> (String, Arc<Mutex<Vec<String>>>) {
         }
     });
     (address, heard)
+}
+
+async fn request(stream: &mut tokio::net::TcpStream) -> String {
+    let mut text = Vec::new();
+    while !is_whole(&text) {
+        let mut buffer = [0; 4096];
+        match stream.read(&mut buffer).await.unwrap() {
+            0 => break,
+            read => text.extend_from_slice(&buffer[..read]),
+        }
+    }
+    String::from_utf8(text).unwrap()
+}
+
+/// The message, if it is signed with this secret.
+fn check_signature(request: &str, secret: &str) -> Value {
+    let (head, body) = request.split_once("\r\n\r\n").unwrap();
+    let signed = format!(
+        "{}.{}.{body}",
+        header(head, "landform-webhook-id").unwrap(),
+        header(head, "landform-webhook-timestamp").unwrap()
+    );
+    let mut mac = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).unwrap();
+    mac.update(signed.as_bytes());
+    let expected: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(header(head, "landform-webhook-signature").unwrap(), format!("v1={expected}"));
+    serde_json::from_str(body).unwrap()
 }
 
 fn is_whole(request: &[u8]) -> bool {
@@ -86,18 +106,8 @@ async fn a_message_is_signed_and_sent_until_it_is_taken(memory: Memory) {
     assert_eq!((&list[0]["event"], &list[0]["attempts"]), (&json!("run.succeeded"), &json!(3)));
 
     let heard = heard.lock().unwrap().clone();
-    let (head, body) = heard[2].split_once("\r\n\r\n").unwrap();
-    let message: Value = serde_json::from_str(body).unwrap();
+    let message = check_signature(&heard[2], secret);
     assert_eq!((&message["type"], &message["run"]), (&json!("run.succeeded"), &run["run"]["id"]));
-    let signed = format!(
-        "{}.{}.{body}",
-        header(head, "landform-webhook-id").unwrap(),
-        header(head, "landform-webhook-timestamp").unwrap()
-    );
-    let mut mac = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).unwrap();
-    mac.update(signed.as_bytes());
-    let expected: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(header(head, "landform-webhook-signature").unwrap(), format!("v1={expected}"));
     let id_of = |text: &str| header(text.split_once("\r\n\r\n").unwrap().0, "landform-webhook-id").unwrap().to_owned();
     assert_eq!(id_of(&heard[0]), id_of(&heard[2]), "the same message");
 
@@ -128,6 +138,81 @@ async fn a_message_is_signed_and_sent_until_it_is_taken_on_sqlite() {
 #[tokio::test]
 async fn a_message_is_signed_and_sent_until_it_is_taken_on_postgres() {
     a_message_is_signed_and_sent_until_it_is_taken(Memory::Postgres).await;
+}
+
+/// Takes everything.
+async fn taker() -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}/fleet", listener.local_addr().unwrap());
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let shared = heard.clone();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let text = request(&mut stream).await;
+            shared.lock().unwrap().push(text);
+            stream.write_all(b"HTTP/1.1 204 Thanks\r\nconnection: close\r\n\r\n").await.unwrap();
+        }
+    });
+    (address, heard)
+}
+
+async fn a_webhook_of_the_fleet_hears_of_every_tenant(memory: Memory) {
+    let door = Door::open(memory).await;
+    door.landform.push_template("it", &[("main.tf", PLAIN)]).await.unwrap();
+    let (address, heard) = taker().await;
+    let made = door.done(&["webhook", "fleet", "create", &address, "--event", "succeeded", "--json"]).await.json();
+    let (id, secret) = (made["webhook"]["id"].as_str().unwrap(), made["secret"].as_str().unwrap());
+    for tenant in ["acme", "other"] {
+        door.landform.call("PUT", &format!("/v1/tenants/{tenant}"), None).await.unwrap();
+        let path = format!("/v1/tenants/{tenant}/deployments/site");
+        door.landform.call("PUT", &path, Some(json!({"template": "it"}))).await.unwrap();
+    }
+    let path = format!("/v1/webhooks/{id}/deliveries");
+    let list = loop {
+        let list = door.landform.call("GET", &path, None).await.unwrap()["deliveries"].clone();
+        let all = list.as_array().unwrap();
+        if all.len() == 2 && all.iter().all(|delivery| delivery["status"] == "delivered") {
+            break list;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    };
+    let mut tenants = vec![list[0]["tenant"].as_str().unwrap(), list[1]["tenant"].as_str().unwrap()];
+    tenants.sort_unstable();
+    assert_eq!(tenants, ["acme", "other"]);
+    for text in heard.lock().unwrap().iter() {
+        check_signature(text, secret);
+    }
+    // It is nobody's business who sees one tenant only, and a tenant's own webhooks are others.
+    let spec = json!({"name": "bound", "role": "admin", "tenant": "acme"});
+    let bound = door.landform.call("POST", "/v1/tokens", Some(spec)).await.unwrap();
+    for path in ["/v1/webhooks".to_owned(), path] {
+        let asked = crate::http().get(format!("{}{path}", door.landform.base()));
+        let refused = asked.bearer_auth(bound["secret"].as_str().unwrap()).send().await.unwrap();
+        assert_eq!(refused.status(), 403);
+    }
+    assert_eq!(door.done(&["webhook", "list", "acme", "--json"]).await.json(), json!([]));
+    assert!(door.landform.call("DELETE", &format!("/v1/tenants/acme/webhooks/{id}"), None).await.is_err());
+    // The secret is sealed with a key of the installation, which follows the master key.
+    let door = door.stop_and(&["key", "rotate"]).await;
+    let path = "/v1/tenants/acme/deployments/more";
+    door.landform.call("PUT", path, Some(json!({"template": "it"}))).await.unwrap();
+    while heard.lock().unwrap().len() < 3 {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    check_signature(&heard.lock().unwrap()[2], secret);
+    door.done(&["webhook", "fleet", "delete", id]).await;
+    assert_eq!(door.done(&["webhook", "fleet", "list", "--json"]).await.json(), json!([]));
+}
+
+#[tokio::test]
+async fn a_webhook_of_the_fleet_hears_of_every_tenant_on_sqlite() {
+    a_webhook_of_the_fleet_hears_of_every_tenant(Memory::Sqlite).await;
+}
+
+#[tokio::test]
+async fn a_webhook_of_the_fleet_hears_of_every_tenant_on_postgres() {
+    a_webhook_of_the_fleet_hears_of_every_tenant(Memory::Postgres).await;
 }
 
 fn pem(label: &str, der: &[u8]) -> String {
