@@ -12,11 +12,11 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::de::DeserializeOwned;
 
 use crate::{
-    Accepted, AuditEntry, AuditList, BatchResult, Connection, ConnectionList, ConnectionSpec, Delivery, DeliveryList,
-    Deployment, DeploymentList, DeploymentSpec, Event, EventList, FailureGroup, FailureList, Outputs, ProblemBody,
-    Recovery, Reject, ResourceList, RetryAll, Rollback, Run, RunList, RunRequest, Template, TemplateDetail,
-    TemplateList, TemplateUse, TemplateUseList, TemplateVersion, Tenant, TenantList, TenantSpec, Timestamp, Token,
-    TokenList, TokenMade, TokenSpec, Webhook, WebhookList, WebhookMade, WebhookSpec,
+    Accepted, AuditEntry, AuditList, BatchResult, Connection, ConnectionList, ConnectionSpec, ConnectionTest, Delivery,
+    DeliveryList, Deployment, DeploymentList, DeploymentSpec, Event, EventList, FailureGroup, FailureList, Outputs,
+    ProblemBody, Recovery, Reject, ResourceList, RetryAll, Rollback, Run, RunList, RunRequest, Template,
+    TemplateDetail, TemplateList, TemplateUse, TemplateUseList, TemplateVersion, Tenant, TenantList, TenantSpec,
+    Timestamp, Token, TokenList, TokenMade, TokenSpec, Webhook, WebhookList, WebhookMade, WebhookSpec,
 };
 
 const CONNECT: Duration = Duration::from_secs(10);
@@ -204,20 +204,36 @@ impl Client {
         self.done(self.request(Method::DELETE, &connection_path(tenant, name))).await
     }
 
-    pub async fn webhook_create(&self, tenant: &TenantName, spec: &WebhookSpec) -> Result<WebhookMade, ClientError> {
-        self.read(self.request(Method::POST, &format!("tenants/{tenant}/webhooks")).json(spec)).await
+    /// The answer comes at once, with the run that tries it.
+    pub async fn connection_test(
+        &self,
+        tenant: &TenantName,
+        name: &ConnectionName,
+        wanted: &ConnectionTest,
+    ) -> Result<Accepted, ClientError> {
+        let path = format!("{}/test", connection_path(tenant, name));
+        self.read(self.request(Method::POST, &path).header("prefer", "wait=0").json(wanted)).await
     }
 
-    pub async fn webhooks(&self, tenant: &TenantName) -> Result<Vec<Webhook>, ClientError> {
-        self.get(&format!("tenants/{tenant}/webhooks")).await.map(|list: WebhookList| list.webhooks)
+    /// Without a tenant it is about webhooks of the whole fleet; so are the following.
+    pub async fn webhook_create(
+        &self,
+        tenant: Option<&TenantName>,
+        spec: &WebhookSpec,
+    ) -> Result<WebhookMade, ClientError> {
+        self.read(self.request(Method::POST, &webhooks_of(tenant)).json(spec)).await
     }
 
-    pub async fn webhook_delete(&self, tenant: &TenantName, id: &str) -> Result<(), ClientError> {
-        self.done(self.request(Method::DELETE, &format!("tenants/{tenant}/webhooks/{}", segment(id)))).await
+    pub async fn webhooks(&self, tenant: Option<&TenantName>) -> Result<Vec<Webhook>, ClientError> {
+        self.get(&webhooks_of(tenant)).await.map(|list: WebhookList| list.webhooks)
     }
 
-    pub async fn deliveries(&self, tenant: &TenantName, id: &str) -> Result<Vec<Delivery>, ClientError> {
-        let path = format!("tenants/{tenant}/webhooks/{}/deliveries", segment(id));
+    pub async fn webhook_delete(&self, tenant: Option<&TenantName>, id: &str) -> Result<(), ClientError> {
+        self.done(self.request(Method::DELETE, &format!("{}/{}", webhooks_of(tenant), segment(id)))).await
+    }
+
+    pub async fn deliveries(&self, tenant: Option<&TenantName>, id: &str) -> Result<Vec<Delivery>, ClientError> {
+        let path = format!("{}/{}/deliveries", webhooks_of(tenant), segment(id));
         self.get(&path).await.map(|list: DeliveryList| list.deliveries)
     }
 
@@ -513,6 +529,10 @@ impl Query {
     fn of(&self, path: &str) -> String {
         if self.0.is_empty() { path.to_owned() } else { format!("{path}?{}", self.0.join("&")) }
     }
+}
+
+fn webhooks_of(tenant: Option<&TenantName>) -> String {
+    tenant.map_or_else(|| "webhooks".to_owned(), |tenant| format!("tenants/{tenant}/webhooks"))
 }
 
 /// A text as one part of a path or a query, whatever is in it.

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use landform_domain::ConnectionName;
+use landform_domain::{ConnectionName, DeploymentName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -35,4 +35,13 @@ pub struct Connection {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ConnectionList {
     pub connections: Vec<Connection>,
+}
+
+/// How a connection is tried.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConnectionTest {
+    /// By a trial of this deployment; without it, of the first one that uses the connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<DeploymentName>,
 }

@@ -23,7 +23,7 @@ pub use client::{
     AuditFilter, BatchResults, Client, ClientError, Events, Location, ResourceFilter, RunFilter, Scope, Write,
     install_cryptography,
 };
-pub use connection::{Connection, ConnectionList, ConnectionSpec};
+pub use connection::{Connection, ConnectionList, ConnectionSpec, ConnectionTest};
 pub use deployment::{
     Accepted, BatchLine, BatchMethod, BatchResult, Deployment, DeploymentList, DeploymentSpec, Output, Outputs,
 };

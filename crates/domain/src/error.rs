@@ -75,6 +75,7 @@ codes! {
     TokenUnknown "token_unknown" NotFound "List the tokens; it may have been withdrawn.",
     ConnectionUnknown "connection_unknown" NotFound "PUT the connection first.",
     ConnectionInUse "connection_in_use" Conflict "Destroy or change the deployments that use it first.",
+    ConnectionUnused "connection_unused" Conflict "A connection is tried by a trial of a deployment that uses it: deploy one with it, with `requires_approval` if nothing shall be made yet.",
     ConnectionInvalid "connection_invalid" Unprocessable "A connection is an object of values; a deployment names each of its connections once.",
     WebhookUnknown "webhook_unknown" NotFound "List the webhooks.",
     WebhookInvalid "webhook_invalid" Unprocessable "A webhook is an http or https address that the server may reach.",

@@ -1,12 +1,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use landform_api::{Connection as Shown, ConnectionSpec};
-use landform_domain::{ConnectionName, TenantName};
+use landform_api::{Connection as Shown, ConnectionSpec, ConnectionTest};
+use landform_domain::{ConnectionName, DeploymentName, TenantName};
 
 use crate::connection::Connection;
 use crate::failure::Failure;
-use crate::{name_of, show};
+use crate::{name_of, show, watch};
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
@@ -24,6 +24,14 @@ pub enum Command {
     List {
         #[arg(value_parser = name_of::<TenantName>)]
         tenant: TenantName,
+    },
+    /// Try a connection: a trial of a deployment that uses it, with the newest values; it changes nothing
+    Test {
+        #[command(flatten)]
+        which: Which,
+        /// The deployment [default: the first one that uses it]
+        #[arg(long, value_name = "NAME", value_parser = name_of::<DeploymentName>)]
+        deployment: Option<DeploymentName>,
     },
     /// Delete a connection that no deployment uses
     Delete(Which),
@@ -43,6 +51,10 @@ pub async fn run(command: Command, connection: &Connection, json: bool) -> Resul
             vec![client.connection_put(&tenant, &name, &read(&values)?).await?]
         }
         Command::Get(Which { which: (tenant, name) }) => vec![client.connection(&tenant, &name).await?],
+        Command::Test { which: Which { which: (tenant, name) }, deployment } => {
+            let accepted = client.connection_test(&tenant, &name, &ConnectionTest { deployment }).await?;
+            return watch::to_the_end(&client, accepted.run, json).await;
+        }
         Command::Delete(Which { which: (tenant, name) }) => {
             return Ok(client.connection_delete(&tenant, &name).await?);
         }

@@ -28,6 +28,9 @@ pub struct Options {
     /// The address to listen on
     #[arg(long, env = "LANDFORM_LISTEN", default_value = DEFAULT_LISTEN, value_name = "ADDRESS")]
     listen: SocketAddr,
+    /// A further address, for /metrics, /healthz and /readyz only: the way to watch a process with --role worker
+    #[arg(long, env = "LANDFORM_METRICS_LISTEN", value_name = "ADDRESS")]
+    metrics_listen: Option<SocketAddr>,
     /// A certificate chain in PEM: speak https
     #[arg(long, env = "LANDFORM_TLS_CERTIFICATE", requires = "tls_key", value_name = "FILE")]
     tls_certificate: Option<PathBuf>,
@@ -56,6 +59,10 @@ pub struct Options {
     /// Runs that are carried out at the same time
     #[arg(long, default_value_t = 4, value_name = "N")]
     workers: usize,
+    /// Mebibytes of memory that the processes of all runs may take together: a run is begun when what its template took
+    /// before fits [default: three quarters of what the machine, or the control group, has]
+    #[arg(long, env = "LANDFORM_MEMORY", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+    memory: Option<u64>,
     /// Make a whole plan also where nobody has to approve it; the CLI engine then needs three processes instead of one
     #[arg(long, env = "LANDFORM_KEEP_PLANS")]
     keep_plans: bool,
@@ -107,7 +114,7 @@ enum Role {
     All,
     /// The REST door only
     Api,
-    /// Carries runs and chores out, and listens nowhere
+    /// Carries runs and chores out, and listens nowhere but at --metrics-listen
     Worker,
 }
 
@@ -165,18 +172,25 @@ pub async fn run(options: Options, connection: &Connection) -> Result<(), Failur
     stop_on_signals(stopping.clone()).map_err(in_data)?;
     let listener = match options.role {
         Role::Worker => None,
-        Role::All | Role::Api => Some(TcpListener::bind(options.listen).await.map_err(|e| {
-            Failure::broken(format!("cannot listen on {}: {e}", options.listen), "Name another address with --listen.")
-        })?),
+        Role::All | Role::Api => Some(bind(options.listen, "--listen").await?),
+    };
+    let figures = match options.metrics_listen {
+        Some(address) => Some(bind(address, "--metrics-listen").await?),
+        None => None,
     };
     let serving = async {
         match listener {
             Some(listener) => {
                 tracing::info!(address = %options.listen, "listening");
-                landform_server::serve(listener, store.clone(), tls, stopping.clone()).await;
+                landform_server::serve(listener, store.clone(), tls.clone(), stopping.clone()).await;
                 stopping.cancel();
             }
             None => stopping.cancelled().await,
+        }
+    };
+    let telling = async {
+        if let Some(listener) = figures {
+            landform_server::serve_figures(listener, store.clone(), tls.clone(), stopping.clone()).await;
         }
     };
     // The door opens at once; finding the engines may take a moment, and runs wait for it in the queue.
@@ -190,10 +204,16 @@ pub async fn run(options: Options, connection: &Connection) -> Result<(), Failur
         }
         worked
     };
-    let ((), worked) = tokio::join!(serving, working);
+    let ((), (), worked) = tokio::join!(serving, telling, working);
     store.close().await;
     tracing::info!("stopped");
     worked
+}
+
+async fn bind(address: SocketAddr, option: &str) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|e| {
+        Failure::broken(format!("cannot listen on {address}: {e}"), format!("Name another address with {option}."))
+    })
 }
 
 /// Carries out runs and chores until it is time to stop, and comes to an end in order.
@@ -226,6 +246,8 @@ async fn start_worker(options: &Options, data: &Path, store: &Store) -> Result<W
     let engines = Engines { native: Some(native), clis: cli_engines(options, data).await? };
     let mut settings = Settings::new(data.join("worker"));
     settings.concurrency = options.workers;
+    let share = || landform_base::memory::limit().map(|bytes| bytes / 4 * 3);
+    settings.memory = options.memory.map(|mebibytes| mebibytes << 20).or_else(share);
     settings.keep_plans = options.keep_plans;
     settings.time_limit = Duration::from_secs(options.time_limit);
     settings.grace = Duration::from_secs(options.grace);
@@ -310,8 +332,14 @@ async fn open_store(options: &Options, data: &Path) -> Result<Store, Failure> {
         tracing::info!(path = %path.display(), "made an admin token");
         Ok(())
     });
-    let opened = Store::open(store_options).await.map_err(|e| house::broken(e.to_string()))?;
-    Ok(opened.store)
+    let store = Store::open(store_options).await.map_err(|e| house::broken(e.to_string()))?.store;
+    store.check_master_key().await.map_err(|e| {
+        Failure::broken(
+            format!("the master key does not open what is in this store: {e}"),
+            "All processes on one store have the same master key: copy `master.key`, or set LANDFORM_MASTER_KEY.",
+        )
+    })?;
+    Ok(store)
 }
 
 /// Lines for people on a terminal, JSON elsewhere. `LANDFORM_LOG` filters, as in `landform_server=debug`.

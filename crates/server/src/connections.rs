@@ -1,13 +1,16 @@
+use std::time::Duration;
+
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 use axum::{Extension, Json};
 use landform_api as api;
 use landform_domain::{Actor, Code};
 use landform_store::ConnectionValues;
 
 use crate::problem::Refusal;
-use crate::request::{JsonBody, Names};
-use crate::{Server, view};
+use crate::request::{JsonBody, Names, preferred_wait};
+use crate::{Server, view, wait};
 
 const MOST_VALUES: usize = 100;
 const LARGEST: usize = 64 << 10;
@@ -41,6 +44,23 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, Refusal> {
     server.store.delete_connection(&names.tenant()?, &names.connection()?, &actor).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// How long the caller is kept waiting for the result, where it does not say how long it wants to.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A trial of a deployment that uses the connection: what the provider says is in the run that this answers with.
+pub(crate) async fn test(
+    State(server): State<Server>,
+    Extension(actor): Extension<Actor>,
+    names: Names,
+    headers: HeaderMap,
+    JsonBody(wanted): JsonBody<api::ConnectionTest>,
+) -> Result<Response, Refusal> {
+    let wait = preferred_wait(&headers)?.unwrap_or(PATIENCE);
+    let (tenant, connection) = (names.tenant()?, names.connection()?);
+    let run = server.store.try_connection(&tenant, &connection, wanted.deployment.as_ref(), &actor).await?;
+    wait::answer(&server, run, Some(wait)).await
 }
 
 fn check(spec: &api::ConnectionSpec) -> Result<(), Refusal> {

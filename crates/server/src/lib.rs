@@ -68,19 +68,37 @@ pub async fn serve(listener: TcpListener, store: Store, tls: Option<Tls>, stoppi
     serve::serve(listener, router, tls, stopping).await;
 }
 
+/// Serves what those need who watch a process that does no more than to carry out runs: `/metrics`, for whoever may see it
+/// elsewhere, `/healthz` and `/readyz`.
+pub async fn serve_figures(listener: TcpListener, store: Store, tls: Option<Tls>, stopping: CancellationToken) {
+    let figures = route::gate::router_at("/metrics");
+    let router = furnish(figures, Server::new(store, stopping.clone(), "".into()));
+    serve::serve(listener, router, tls, stopping).await;
+}
+
 fn router(store: Store, stopping: CancellationToken) -> Router {
     let document = route::openapi::document();
-    let server = Server {
-        store,
-        stopping,
-        pushes: Arc::new(Semaphore::new(PUSHES_AT_ONCE)),
-        waiting: Arc::new(Semaphore::new(WAITING_AT_ONCE)),
-        openapi: serde_json::to_string(&document).expect("the document is plain data").into(),
-    };
-    route::gate::router()
+    let document = serde_json::to_string(&document).expect("the document is plain data");
+    let router = route::gate::router().route("/openapi.json", get(openapi));
+    furnish(router, Server::new(store, stopping, document.into()))
+}
+
+impl Server {
+    fn new(store: Store, stopping: CancellationToken, openapi: Arc<str>) -> Server {
+        Server {
+            store,
+            stopping,
+            pushes: Arc::new(Semaphore::new(PUSHES_AT_ONCE)),
+            waiting: Arc::new(Semaphore::new(WAITING_AT_ONCE)),
+            openapi,
+        }
+    }
+}
+
+fn furnish(router: Router<Server>, server: Server) -> Router {
+    router
         .route("/healthz", get(health))
         .route("/readyz", get(ready))
-        .route("/openapi.json", get(openapi))
         .fallback(unknown_route)
         .layer(TraceLayer::new_for_http().make_span_with(span))
         .with_state(server)

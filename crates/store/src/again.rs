@@ -58,10 +58,46 @@ impl Store {
         request: RunRequest,
         by: &Actor,
     ) -> Result<Run, StoreError> {
+        self.run_again_as("run.create", tenant, name, request, by).await
+    }
+
+    /// Tries the newest values of a connection out, by a trial of a deployment that uses it: its providers are configured
+    /// with them and read what there is, and nothing is changed. Without a deployment, the first one that uses it.
+    pub async fn try_connection(
+        &self,
+        tenant: &TenantName,
+        connection: &ConnectionName,
+        deployment: Option<&DeploymentName>,
+        by: &Actor,
+    ) -> Result<Run, StoreError> {
+        self.connection(tenant, connection).await?;
+        let wanted = deployment.map(DeploymentName::as_str).unwrap_or_default();
+        let sql = "SELECT d.name FROM generation_connections g JOIN deployments d ON d.id = g.deployment
+             WHERE g.tenant = $1 AND g.connection = $2 AND g.generation = d.generation AND ($3 = '' OR d.name = $3)
+             ORDER BY d.name LIMIT 1";
+        let row = self.db().read_one(sql, params![tenant.as_str(), connection.as_str(), wanted]).await?;
+        let Some(row) = row else {
+            let who =
+                deployment.map_or_else(|| "no deployment".to_owned(), |name| format!("not the deployment `{name}`"));
+            let message = format!("it is {who} that uses the connection `{connection}`");
+            return Err(Problem::new(Code::ConnectionUnused, message).into());
+        };
+        let trial = RunRequest { plan_only: true, ..RunRequest::default() };
+        self.run_again_as("connection.test", tenant, &row.parsed("name")?, trial, by).await
+    }
+
+    async fn run_again_as(
+        &self,
+        action: &'static str,
+        tenant: &TenantName,
+        name: &DeploymentName,
+        request: RunRequest,
+        by: &Actor,
+    ) -> Result<Run, StoreError> {
         let key = self.tenant_key(tenant).await?;
         let mut tx = self.db().begin().await?;
         let locked = lock_by_name(&mut tx, tenant, name).await?.ok_or_else(|| unknown_deployment(tenant, name))?;
-        let run = again(&mut tx, &key.sealer(locked.id), &locked, &request, "run.create", by).await?;
+        let run = again(&mut tx, &key.sealer(locked.id), &locked, &request, action, by).await?;
         tx.commit().await?;
         self.inner.bell.ring();
         Ok(run)

@@ -38,6 +38,10 @@ async fn what_was_done_while_the_database_was_away_outlives_the_worker() {
     house.until_touched(&run).await;
     let mut database = house.database.take().unwrap();
     database.crash();
+    let away = house.landform().request(reqwest::Method::GET, "/readyz").send().await.unwrap();
+    assert_eq!(away.status(), 503, "{:?}", away.text().await);
+    let alive = house.landform().request(reqwest::Method::GET, "/healthz").send().await.unwrap();
+    assert_eq!(alive.status(), 200);
     let spool = house.setup.data.join("worker/spool");
     wait_for("the result to be on disk", async || {
         let kept = std::fs::read_dir(&spool).ok()?.flatten().next()?.path();
@@ -52,6 +56,8 @@ async fn what_was_done_while_the_database_was_away_outlives_the_worker() {
     house.restart().await;
     house.until(&run, &["succeeded", "unchanged"]).await;
     house.agree("site").await;
+    let back = house.landform().request(reqwest::Method::GET, "/readyz").send().await.unwrap();
+    assert_eq!(back.status(), 200);
     assert_eq!(std::fs::read_dir(&spool).unwrap().count(), 0, "it was brought once");
 }
 

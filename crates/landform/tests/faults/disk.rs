@@ -39,6 +39,8 @@ async fn a_full_disk_in_mid_apply_loses_nothing() {
         assert!(number < 100, "the disk never filled up");
     };
     assert_eq!((refused.0, refused.1["code"].as_str()), (503, Some("store_unavailable")), "{}", refused.1);
+    let ready = house.landform().request(reqwest::Method::GET, "/readyz").send().await.unwrap();
+    assert_eq!(ready.status(), 503, "a full disk is no place to write");
     let spool = house.setup.data.join("worker/spool");
     wait_for("the result to be kept beside the database", async || {
         std::fs::read_dir(&spool).ok()?.flatten().any(|entry| entry.path().extension().is_some()).then_some(())

@@ -103,3 +103,50 @@ async fn a_value_that_would_be_kept_is_refused_and_an_environment_needs_leave() 
         assert!(refused.status().is_client_error(), "{wrong}");
     }
 }
+
+/// The provider itself says whether the values are any good, and nothing is made.
+async fn a_connection_is_tried_without_changing_anything(memory: Memory) {
+    let door = Door::open(memory).await;
+    door.landform.call("PUT", "/v1/tenants/acme", None).await.unwrap();
+    door.landform.push_template("it", &[("main.tf", TEMPLATE)]).await.unwrap();
+    let rotate = async |key: &str| {
+        door.landform.call("PUT", CONNECTION, Some(json!({"variables": {"key": key}}))).await.unwrap();
+    };
+    rotate("first-s3cret").await;
+    let test = async |body: Value| {
+        let request = door.landform.request(Method::POST, &format!("{CONNECTION}/test")).json(&body);
+        let response = request.send().await.unwrap();
+        (response.status(), response.json::<Value>().await.unwrap())
+    };
+    let (status, unused) = test(json!({})).await;
+    assert_eq!((status, &unused["code"]), (StatusCode::CONFLICT, &json!("connection_unused")), "{unused}");
+    let waiting = put(&door, json!({"template": "it", "connections": ["cloud"], "requires_approval": true})).await;
+    assert_eq!(waiting.1["run"]["status"], "awaiting_approval", "{}", waiting.1);
+
+    let (status, good) = test(json!({"deployment": "site"})).await;
+    assert_eq!((status, &good["run"]["status"]), (StatusCode::OK, &json!("planned")), "{good}");
+    rotate("wr0ng-s3cret").await;
+    let (status, bad) = test(json!({})).await;
+    assert_eq!((status, &bad["run"]["status"]), (StatusCode::OK, &json!("failed")), "{bad}");
+    assert!(bad.to_string().contains("This is another key."), "{bad}");
+    assert!(!bad.to_string().contains("wr0ng"), "{bad}");
+    let said = door.type_in(&["connection", "test", "acme/cloud", "--deployment", "site"]).await;
+    assert_eq!(said.exit, 1, "{}{}", said.stdout, said.stderr);
+    let (status, other) = test(json!({"deployment": "other"})).await;
+    assert_eq!((status, &other["code"]), (StatusCode::CONFLICT, &json!("connection_unused")), "{other}");
+
+    let state = door.landform.call("GET", &format!("{DEPLOYMENT}/state"), None).await;
+    assert!(state.is_err(), "nothing was made: {state:?}");
+    let audit = door.landform.call("GET", "/v1/audit?tenant=acme&action=connection.test", None).await.unwrap();
+    assert_eq!(audit["entries"].as_array().unwrap().len(), 3, "{audit}");
+}
+
+#[tokio::test]
+async fn a_connection_is_tried_without_changing_anything_on_sqlite() {
+    a_connection_is_tried_without_changing_anything(Memory::Sqlite).await;
+}
+
+#[tokio::test]
+async fn a_connection_is_tried_without_changing_anything_on_postgres() {
+    a_connection_is_tried_without_changing_anything(Memory::Postgres).await;
+}

@@ -5,6 +5,7 @@ mod commands;
 mod connections;
 mod drill;
 mod installation;
+mod interrupted;
 mod operators;
 mod refusals;
 mod rest;
@@ -72,6 +73,35 @@ impl Door {
         self.landform.stop().await.unwrap();
         let landform = Landform::start(&self.setup).await.unwrap();
         Door { landform, ..self }
+    }
+}
+
+impl Door {
+    /// Stops the server, runs a command that needs it to be stopped, and starts it again.
+    async fn stop_and(self, args: &[&str]) -> Door {
+        self.landform.stop().await.unwrap();
+        let mut command = std::process::Command::new(binary());
+        command.args(args).arg("--data").arg(self.data.path());
+        if let Some(url) = &self.setup.database {
+            command.args(["--database", url]);
+        }
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        let landform = Landform::start(&self.setup).await.unwrap();
+        Door { landform, ..self }
+    }
+}
+
+/// A server in a folder, with SQLite and without a CLI.
+fn plain_setup(data: &std::path::Path) -> Setup {
+    Setup {
+        binary: binary(),
+        data: data.to_owned(),
+        database: None,
+        providers: parts::mirror(),
+        tofu: None,
+        workers: 1,
+        more: Vec::new(),
     }
 }
 

@@ -90,3 +90,45 @@ async fn an_operator_sees_what_there_is_and_how_it_goes() {
     deploy(&door, "acme", &["b"]).await;
     assert_eq!(addresses(&get("/v1/resources?tenant=acme").await.unwrap()).len(), 1);
 }
+
+/// It has no door, and is watched all the same.
+#[tokio::test]
+async fn a_worker_without_a_door_tells_how_it_goes() {
+    let door = Door::open_as(Memory::Postgres, &["--role", "api"]).await;
+    let data = tempfile::tempdir().unwrap();
+    std::fs::copy(door.data.path().join("master.key"), data.path().join("master.key")).unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut worker = std::process::Command::new(crate::binary())
+        .args(["serve", "--role", "worker", "--metrics-listen", &format!("127.0.0.1:{port}"), "--data"])
+        .arg(data.path())
+        .args(["--database", door.setup.database.as_ref().unwrap()])
+        .stderr(std::fs::File::create(data.path().join("log")).unwrap())
+        .spawn()
+        .unwrap();
+    door.landform.push_template("things", &[("main.tf", TEMPLATE)]).await.unwrap();
+    door.landform.call("PUT", "/v1/tenants/acme", Some(json!({}))).await.unwrap();
+    deploy(&door, "acme", &["a"]).await;
+    let ask = |path: &str| crate::http().get(format!("http://127.0.0.1:{port}{path}"));
+    assert_eq!(ask("/readyz").send().await.unwrap().status(), 200);
+    assert_eq!(ask("/metrics").send().await.unwrap().status(), 401, "figures are for those with a token");
+    let token = std::fs::read_to_string(door.data.path().join("admin.token")).unwrap();
+    let figures = ask("/metrics").bearer_auth(token.trim()).send().await.unwrap().text().await.unwrap();
+    assert!(figures.contains("landform_runs_ended_total{status=\"succeeded\",engine=\"native\"} 1"), "{figures}");
+    assert_eq!(
+        ask("/v1/tenants").bearer_auth(token.trim()).send().await.unwrap().status(),
+        404,
+        "nothing else is here"
+    );
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    // Another key would make a second, unreadable half of the store.
+    std::fs::remove_file(data.path().join("master.key")).unwrap();
+    let refused = std::process::Command::new(crate::binary())
+        .args(["serve", "--role", "worker", "--data"])
+        .arg(data.path())
+        .args(["--database", door.setup.database.as_ref().unwrap()])
+        .output()
+        .unwrap();
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && why.contains("master key"), "{why}");
+}

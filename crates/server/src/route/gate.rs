@@ -15,11 +15,20 @@ use super::{Route, Tenancy, table};
 use crate::Server;
 use crate::problem::Refusal;
 
-/// Everything of the table, behind the gate. A path has one entry for all of its methods: the router knows only those of
-/// RFC 9110, and a state is locked with one of its own.
+/// Everything of the table, behind the gate.
 pub(crate) fn router() -> Router<Server> {
+    router_of(table())
+}
+
+/// What there is of the table at one path.
+pub(crate) fn router_at(path: &str) -> Router<Server> {
+    router_of(table().into_iter().filter(|route| route.path == path).collect())
+}
+
+/// A path has one entry for all of its methods: the router knows only those of RFC 9110, and a state is locked with one of
+/// its own.
+fn router_of(routes: Vec<Route>) -> Router<Server> {
     let mut router = Router::new();
-    let routes = table();
     let mut paths: Vec<&'static str> = routes.iter().map(|route| route.path).collect();
     paths.dedup();
     for path in paths {
