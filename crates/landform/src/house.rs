@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use landform_base::file::{self, FileLock};
 use landform_base::seal::MasterKey;
 use landform_base::secret::SecretString;
-use landform_store::{Location, Options, Store};
+use landform_store::{Location, Options, Store, StoreError};
 
 use crate::connection::Connection;
 use crate::failure::Failure;
@@ -43,7 +43,7 @@ impl House {
 
     pub async fn open_store(&self, database: Option<&str>, key: MasterKey) -> Result<Store, Failure> {
         let opened = Store::open(Options::new(location(database, &self.data), key)).await;
-        opened.map(|opened| opened.store).map_err(|e| broken(e.to_string()))
+        opened.map(|opened| opened.store).map_err(not_opened)
     }
 }
 
@@ -74,6 +74,13 @@ pub fn current_master_key(data: &Path) -> Result<MasterKey, Failure> {
         Err(_) => MasterKey::load_or_create(&data.join(MASTER_KEY)),
     };
     key.map_err(|e| broken(e.to_string()))
+}
+
+pub fn not_opened(error: StoreError) -> Failure {
+    match error {
+        StoreError::InUse(_) => Failure::broken(error.to_string(), "Stop the server first."),
+        error => broken(error.to_string()),
+    }
 }
 
 pub fn broken(detail: String) -> Failure {
