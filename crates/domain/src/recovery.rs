@@ -21,6 +21,8 @@ pub struct OpenIntent {
     pub object: ObjectKey,
     pub action: IntentAction,
     pub type_name: String,
+    /// The recovered state has what was to come of it.
+    pub in_state: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -57,6 +59,9 @@ pub enum Answer {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     pub doubts: Vec<Doubt>,
+    /// Updates that may or may not have been made. No person is asked, but every plan is told of them until one was
+    /// carried out: what a vendor never tells again (a key) cannot be seen by reading.
+    pub updates: Vec<i64>,
     /// Intents that need no answer: their result is in the recovered state, or the next plan finds out by reading.
     pub resolved: Vec<i64>,
 }
@@ -65,8 +70,8 @@ pub struct Verdict {
 /// could be recovered.
 ///
 /// A create is never repeated on our own account: the protocol has no way to find what was just made. It is settled
-/// only if the recovered state has another object at its address than before. A delete, an update or an import is
-/// planned again after a refresh, which shows how far it came.
+/// only if the recovered state has another object at its address than before. A delete or an import is planned again after
+/// a refresh, which shows how far it came; of an update a refresh shows only what the vendor tells.
 pub fn decide(open: &[OpenIntent], before: &Objects, after: &Objects) -> Verdict {
     let mut verdict = Verdict::default();
     for intent in open {
@@ -77,6 +82,8 @@ pub fn decide(open: &[OpenIntent], before: &Objects, after: &Objects) -> Verdict
                 address: intent.object.address.clone(),
                 type_name: intent.type_name.clone(),
             });
+        } else if intent.action == IntentAction::Update && !intent.in_state {
+            verdict.updates.push(intent.id);
         } else {
             verdict.resolved.push(intent.id);
         }
@@ -89,7 +96,7 @@ mod tests {
     use super::*;
 
     fn intent(id: i64, action: IntentAction, address: &str) -> OpenIntent {
-        OpenIntent { id, action, object: key(address), type_name: "thing".into() }
+        OpenIntent { id, action, object: key(address), type_name: "thing".into(), in_state: false }
     }
 
     fn key(address: &str) -> ObjectKey {
@@ -113,12 +120,14 @@ mod tests {
             intent(3, Update, "thing.c"),
             intent(4, Delete, "thing.d"),
             intent(5, Import, "thing.e"),
+            OpenIntent { in_state: true, ..intent(6, Update, "thing.f") },
         ];
         let before = objects(&[("thing.c", "3"), ("thing.d", "4")]);
         let after = objects(&[("thing.b", "2"), ("thing.c", "3"), ("thing.d", "4")]);
         let verdict = decide(&open, &before, &after);
         assert_eq!(doubts(&open, &before, &after), [1]);
-        assert_eq!(verdict.resolved, [2, 3, 4, 5]);
+        assert_eq!(verdict.resolved, [2, 4, 5, 6]);
+        assert_eq!(verdict.updates, [3], "reading may not show it");
     }
 
     #[test]

@@ -26,6 +26,9 @@ pub struct Intent {
     pub action: IntentAction,
     pub type_name: String,
     pub provider: String,
+    /// What an update finds, as JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prior: Option<serde_json::Value>,
     /// The planned attributes as JSON; what is not known yet is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<serde_json::Value>,

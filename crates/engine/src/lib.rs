@@ -21,7 +21,7 @@ mod workspace;
 pub use address::{Address, Key};
 pub use error::{Diagnostic, EngineError, Severity, SourceRange, Unsupported};
 pub use journal::{Intent, IntentAction, IntentId, Journal, Refused, Settlement};
-pub use plan::{Action, Adopt, Applied, ApplyRequest, Change, Mode, Output, Plan, PlanRequest};
+pub use plan::{Action, Adopt, Applied, ApplyRequest, Change, Doubted, Mode, Output, Plan, PlanRequest};
 pub use progress::{Progress, ProgressEvent, Silent, Stage};
 pub use straight::{Gate, Gone, Outline, Straight};
 pub use tokio_util::sync::CancellationToken as Stop;

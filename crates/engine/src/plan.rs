@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Diagnostic, EngineKind, Workspace};
+use crate::{Diagnostic, EngineKind, Intent, IntentAction, Severity, Workspace};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -21,6 +21,47 @@ pub struct PlanRequest<'a> {
     pub adopt: Vec<Adopt>,
     /// Addresses of objects to replace even if nothing about them changed.
     pub replace: Vec<String>,
+    /// Updates of which nobody knows whether they were made. An engine that can makes each of them again, unless reading
+    /// the object proves how it is.
+    pub doubted: Vec<Doubted>,
+}
+
+/// An update that was interrupted.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Doubted {
+    pub address: String,
+    /// The attributes as the update found them and as it was to leave them. They hold secrets.
+    pub either: Vec<serde_json::Value>,
+}
+
+impl Doubted {
+    /// `None` if the intent is about anything else than an update.
+    pub fn of(intent: &Intent) -> Option<Doubted> {
+        let either = intent.prior.iter().chain(&intent.planned).cloned().collect();
+        (intent.action == IntentAction::Update).then(|| Doubted { address: intent.address.clone(), either })
+    }
+}
+
+/// What an engine has to say that cannot make an update again: the plan does nothing about these objects.
+pub(crate) fn left_in_doubt(doubted: &[Doubted], changes: &[Change]) -> Vec<Diagnostic> {
+    let untouched = doubted.iter().filter(|doubt| !changes.iter().any(|change| change.address == doubt.address));
+    let warning = |doubt: &Doubted| {
+        let detail = format!(
+            "An update of {} was interrupted, and the plan leaves the object as the state has it. What its vendor never \
+             tells (a key, a password) may be otherwise. Look at the object; if it is not as it should be, change it twice \
+             or have it replaced.",
+            doubt.address
+        );
+        let diagnostic = Diagnostic::error("Update in doubt", detail);
+        Diagnostic { severity: Severity::Warning, address: Some(doubt.address.clone()), ..diagnostic }
+    };
+    untouched.map(warning).collect()
+}
+
+impl std::fmt::Debug for Doubted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Doubted({})", self.address)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use landform_engine::native::{Located, Native, Providers, Requirement};
 use landform_engine::state::{self, Settled};
 use landform_engine::{
-    Action, Adopt, Applied, ApplyRequest, Diagnostic, Engine, EngineError, Intent, IntentAction, IntentId, Journal,
-    Mode, Plan, PlanRequest, Refused, Settlement, Silent, Stop, Workspace,
+    Action, Adopt, Applied, ApplyRequest, Diagnostic, Doubted, Engine, EngineError, Intent, IntentAction, IntentId,
+    Journal, Mode, Plan, PlanRequest, Refused, Settlement, Silent, Stop, Workspace,
 };
 use landform_plugin::{Binary, Launch, Process, Schemas};
 use landform_protocol::Provider;
@@ -126,8 +126,15 @@ impl Scene {
     }
 
     async fn plan_with(&self, mode: Mode, adopt: Vec<Adopt>) -> Result<Plan, EngineError> {
-        let request = PlanRequest { workspace: &self.workspace, mode, adopt, replace: Vec::new() };
+        let request = PlanRequest { workspace: &self.workspace, mode, adopt, replace: Vec::new(), doubted: Vec::new() };
         self.engine.plan(request, &Silent, &Stop::new()).await
+    }
+
+    async fn plan_after(&self, intents: &[Intent]) -> Plan {
+        let doubted = intents.iter().filter_map(Doubted::of).collect();
+        let (mode, adopt, replace) = (Mode::Normal, Vec::new(), Vec::new());
+        let request = PlanRequest { workspace: &self.workspace, mode, adopt, replace, doubted };
+        self.engine.plan(request, &Silent, &Stop::new()).await.unwrap()
     }
 
     async fn plan(&self) -> Plan {
@@ -316,4 +323,43 @@ async fn a_plan_is_stale_when_what_it_was_made_from_has_changed() {
     let stale = scene.apply(&garbage, &Told::default(), &Stop::new()).await;
     assert!(matches!(stale, Err(EngineError::Stale(_))), "no plan at all");
     assert_eq!(scene.ledger().operations.len(), 2);
+}
+
+/// The ledger never tells a key: reading an object answers with the key that the state has.
+#[tokio::test]
+async fn an_update_in_doubt_is_made_again_unless_reading_proves_how_it_is() {
+    let keyed = |key: &str, size: u32| {
+        format!("resource \"ledger_object\" \"a\" {{\n  name = \"a\"\n  key  = {key:?}\n  size = {size}\n}}\n")
+    };
+    let mut scene = Scene::new(&keyed("old", 1));
+    scene.converge().await;
+    let state = scene.workspace.state.clone();
+    scene.write(&keyed("new", 1));
+    let (journal, _) = scene.converge().await;
+    let interrupted = journal.intents.lock().unwrap().clone();
+    // Nobody heard of it, and the old key is wanted again.
+    scene.workspace.state = state.clone();
+    scene.write(&keyed("old", 1));
+    assert!(!scene.plan().await.effective, "reading shows nothing");
+    let plan = scene.plan_after(&interrupted).await;
+    assert_eq!(plan.changes.iter().map(|change| change.action).collect::<Vec<_>>(), [Action::Update]);
+    let change = &plan.json["resource_changes"][0]["change"];
+    assert_eq!((&change["before"]["key"], &change["after"]["key"]), (&"new".into(), &"old".into()));
+    let applied = scene.apply(&plan, &Told::default(), &Stop::new()).await.unwrap();
+    assert!(applied.complete());
+    assert_eq!(scene.ledger().named("a")[0].key.as_deref(), Some("old"));
+    // Another change of the object alone would not have brought the key.
+    scene.write(&keyed("old", 2));
+    let change = scene.plan_after(&interrupted).await.json["resource_changes"][0]["change"].clone();
+    assert_eq!((&change["before"]["key"], &change["after"]["key"]), (&"new".into(), &"old".into()), "{change}");
+
+    // The size is told, so there is no doubt about it.
+    let mut scene = Scene::new(&keyed("old", 1));
+    scene.converge().await;
+    let state = scene.workspace.state.clone();
+    scene.write(&keyed("old", 2));
+    let (journal, _) = scene.converge().await;
+    let interrupted = journal.intents.lock().unwrap().clone();
+    scene.workspace.state = state;
+    assert!(!scene.plan_after(&interrupted).await.effective, "it is seen to be as it should be");
 }

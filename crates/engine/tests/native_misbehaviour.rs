@@ -200,7 +200,8 @@ impl Scene {
     async fn converge(&mut self, fault: Fault) -> Result<Applied, EngineError> {
         let engine = Native::new(Arc::new(Only(fault)));
         let workspace = &self.workspace;
-        let request = PlanRequest { workspace, mode: Mode::Normal, adopt: Vec::new(), replace: Vec::new() };
+        let request =
+            PlanRequest { workspace, mode: Mode::Normal, adopt: Vec::new(), replace: Vec::new(), doubted: Vec::new() };
         let plan = engine.plan(request, &Silent, &Stop::new()).await?;
         let request = ApplyRequest { workspace, plan: &plan.bytes };
         let applied = engine.apply(request, &NoJournal, &Silent, &Stop::new()).await?;

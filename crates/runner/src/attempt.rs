@@ -10,7 +10,7 @@ use landform_domain::{Code, EngineChoice, EngineName, Problem};
 use landform_engine::policy::{Policy, Violation};
 use landform_engine::state::StateError;
 use landform_engine::{
-    Adopt, Applied, ApplyRequest, Engine, EngineError, Mode, Plan, PlanRequest, Variable, Workspace,
+    Adopt, Applied, ApplyRequest, Doubted, Engine, EngineError, Mode, Plan, PlanRequest, Variable, Workspace,
 };
 use landform_store::{Adoption, Claim, EngineChosen, Finish, JournalEntry, Planned, Store, StoreError, Work};
 
@@ -63,6 +63,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) reports: Reports,
     /// The engines that were chosen and are not in the store yet.
     pub(crate) tried: Mutex<Vec<EngineChosen>>,
+    /// Updates of which nobody knows whether they were made.
+    pub(crate) doubted: Vec<Doubted>,
 }
 
 impl Attempt<'_> {
@@ -91,6 +93,10 @@ impl Attempt<'_> {
             Ok(workspace) => workspace,
             Err(problem) => return self.fail_or_leave(problem),
         };
+        match recover::doubted(&self.claim.doubted) {
+            Ok(doubted) => self.doubted = doubted,
+            Err(problem) => return self.fail_or_leave(problem),
+        }
         let work = std::mem::replace(&mut self.claim.work, Work::Plan);
         match work {
             Work::Plan => self.plan_and_apply(workspace).await,
@@ -275,6 +281,7 @@ impl Attempt<'_> {
             },
             adopt: self.claim.adopt.iter().map(adopt).collect(),
             replace: self.claim.replace.clone(),
+            doubted: self.doubted.clone(),
         }
     }
 
@@ -388,7 +395,7 @@ impl Attempt<'_> {
         }))
     }
 
-    async fn recover(&self, mut workspace: Workspace, journal: &[JournalEntry]) -> Result<Done, StoreError> {
+    async fn recover(&mut self, mut workspace: Workspace, journal: &[JournalEntry]) -> Result<Done, StoreError> {
         let salvaged = match self.salvage(&workspace).await {
             Ok(salvaged) => salvaged,
             Err(problem) => return Ok(leave(&self.claim, &problem)),
@@ -398,6 +405,12 @@ impl Attempt<'_> {
             Err(problem) => return Ok(leave(&self.claim, &problem)),
         };
         let recovered = resolution.state.clone();
+        let updates = &resolution.verdict.updates;
+        let interrupted = journal.iter().filter(|entry| updates.contains(&entry.id)).map(|entry| entry.intent.clone());
+        match recover::doubted(&interrupted.collect::<Vec<_>>()) {
+            Ok(more) => self.doubted.extend(more),
+            Err(problem) => return Ok(leave(&self.claim, &problem)),
+        }
         match self.shop.store.resolve(&self.claim.lease, resolution).await? {
             Status::Planning => {
                 workspace.state = match self.with_room_for_adoptions(recovered.or(workspace.state)) {

@@ -284,6 +284,7 @@ mod tests {
             action: IntentAction::Create,
             type_name: "thing".into(),
             provider: "p".into(),
+            prior: None,
             planned: None,
             private: Vec::new(),
         }

@@ -1,10 +1,13 @@
 //! Finding out what a dead attempt has done.
 
+use std::collections::BTreeMap;
+
 use landform_domain::recovery::{self, IntentAction, ObjectKey, Objects, OpenIntent};
 use landform_domain::{Code, Problem};
 use landform_engine::state::{Settled, State, StateError, replay};
-use landform_engine::{Intent, Settlement};
+use landform_engine::{Doubted, Intent, Settlement};
 use landform_store::{JournalEntry, Resolution};
+use serde_json::Value as Json;
 
 /// Decides from the journal, the state that the attempt began with, and the one that its engine left behind, if any.
 /// Without one, the journal's settlements are folded into the first.
@@ -17,7 +20,7 @@ pub(crate) fn resolve(
     for entry in journal {
         let intent: Intent = decode(&entry.intent)?;
         match &entry.settlement {
-            None => open.push(open_intent(entry.id, intent)),
+            None => open.push((entry.id, intent)),
             Some(bytes) => settled.push(Settled {
                 address: intent.address,
                 deposed: intent.deposed,
@@ -32,11 +35,19 @@ pub(crate) fn resolve(
         }
         None => Some(replay(before, &settled).map_err(broken)?),
     };
-    let verdict = recovery::decide(&open, &objects(before)?, &objects(after.as_deref())?);
+    let (was, is) = (attributes(before)?, attributes(after.as_deref())?);
+    let open: Vec<OpenIntent> = open.into_iter().map(|(id, intent)| open_intent(id, intent, &was, &is)).collect();
+    let verdict = recovery::decide(&open, &objects(&was), &objects(&is));
     Ok(Resolution { verdict, state: after.filter(|state| before != Some(state.as_slice())) })
 }
 
-fn open_intent(id: i64, intent: Intent) -> OpenIntent {
+/// The interrupted updates among these intents, as an engine is told of them.
+pub(crate) fn doubted(intents: &[Vec<u8>]) -> Result<Vec<Doubted>, Problem> {
+    let intents: Vec<Intent> = intents.iter().map(|bytes| decode(bytes)).collect::<Result<_, _>>()?;
+    Ok(intents.iter().filter_map(Doubted::of).collect())
+}
+
+fn open_intent(id: i64, intent: Intent, was: &Attributes, is: &Attributes) -> OpenIntent {
     let action = match intent.action {
         landform_engine::IntentAction::Create => IntentAction::Create,
         landform_engine::IntentAction::Update => IntentAction::Update,
@@ -44,26 +55,40 @@ fn open_intent(id: i64, intent: Intent) -> OpenIntent {
         landform_engine::IntentAction::Import => IntentAction::Import,
     };
     let object = ObjectKey { address: intent.address, deposed: intent.deposed };
-    OpenIntent { id, object, action, type_name: intent.type_name }
+    let in_state = match (&intent.planned, is.get(&object)) {
+        (Some(Json::Object(planned)), Some(now)) => planned.iter().all(|(name, value)| now.get(name) == Some(value)),
+        // An engine that does not say what it plans saves what comes of it.
+        (None, now) => now != was.get(&object),
+        _ => false,
+    };
+    OpenIntent { id, object, action, type_name: intent.type_name, in_state }
 }
 
-/// What a state holds. An object is told from another at its address by its id; a refresh changes the rest.
-fn objects(state: Option<&[u8]>) -> Result<Objects, Problem> {
-    let Some(state) = state else { return Ok(Objects::new()) };
+type Attributes = BTreeMap<ObjectKey, Json>;
+
+/// What a state holds.
+fn attributes(state: Option<&[u8]>) -> Result<Attributes, Problem> {
+    let Some(state) = state else { return Ok(Attributes::new()) };
     let state = State::read(state).map_err(broken)?;
-    let mut objects = Objects::new();
+    let mut all = Attributes::new();
     for resource in state.resources() {
         for instance in &resource.instances {
             let address = resource.address(instance.index_key.clone()).to_string();
-            let attributes = instance.attributes.as_ref().map_or("", |raw| raw.get());
-            let id = serde_json::from_str::<serde_json::Value>(attributes)
-                .ok()
-                .and_then(|attributes| attributes.get("id")?.as_str().map(str::to_owned));
+            let attributes = instance.attributes.as_ref().map_or("null", |raw| raw.get());
             let key = ObjectKey { address, deposed: instance.deposed.clone() };
-            objects.insert(key, id.unwrap_or_else(|| attributes.to_owned()));
+            all.insert(key, serde_json::from_str(attributes).unwrap_or_default());
         }
     }
-    Ok(objects)
+    Ok(all)
+}
+
+/// An object is told from another at its address by its id; a refresh changes the rest.
+fn objects(attributes: &Attributes) -> Objects {
+    let identity = |attributes: &Json| match &attributes["id"] {
+        Json::String(id) => id.clone(),
+        _ => attributes.to_string(),
+    };
+    attributes.iter().map(|(key, attributes)| (key.clone(), identity(attributes))).collect()
 }
 
 fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
@@ -112,7 +137,7 @@ mod tests {
         let resolution = resolve(&journal, None, None).unwrap();
         assert_eq!(resolution.verdict.doubts.len(), 1);
         assert_eq!(resolution.verdict.doubts[0].address, "thing.b");
-        let after = objects(resolution.state.as_deref()).unwrap();
+        let after = attributes(resolution.state.as_deref()).unwrap();
         assert_eq!(after.keys().map(|key| key.address.as_str()).collect::<Vec<_>>(), ["thing.a"]);
     }
 
@@ -133,5 +158,20 @@ mod tests {
         let resolution = resolve(&journal, Some(&before), None).unwrap();
         assert!(resolution.verdict.doubts.is_empty());
         assert!(resolution.state.is_none());
+    }
+
+    #[test]
+    fn an_update_is_in_doubt_unless_the_state_has_what_was_planned() {
+        let before = state(1, &[("a", "1"), ("b", "2")]);
+        let entry = |id, name: &str, planned: serde_json::Value| {
+            let intent = json!({"address": format!("thing.{name}"), "action": "update", "type_name": "thing",
+                                "provider": "provider[\"x/y/z\"]", "planned": planned});
+            JournalEntry { id, intent: serde_json::to_vec(&intent).unwrap(), settlement: None }
+        };
+        let journal = [entry(1, "a", json!({"id": "1", "key": "new"})), entry(2, "b", json!({"id": "2"}))];
+        let verdict = resolve(&journal, Some(&before), None).unwrap().verdict;
+        assert_eq!((verdict.updates, verdict.resolved), (vec![1], vec![2]));
+        let told = doubted(&[journal[0].intent.clone()]).unwrap();
+        assert_eq!(told, [Doubted { address: "thing.a".into(), either: vec![json!({"id": "1", "key": "new"})] }]);
     }
 }

@@ -273,7 +273,7 @@ async fn carry_out(shop: &Shop, claim: Claim, claimed: Instant, stop: Stop) {
     let clock = keeper.clock().clone();
     let reports =
         Reports::start(shop.store.clone(), lease.clone(), report::redactor(&claim.inputs, &claim.connections));
-    let attempt = Attempt { shop, claim, clock: clock.clone(), reports, tried: Mutex::default() };
+    let attempt = Attempt { shop, claim, clock: clock.clone(), reports, tried: Mutex::default(), doubted: Vec::new() };
     // A panic is that run's misfortune and nobody else's.
     let work = AssertUnwindSafe(attempt.run()).catch_unwind();
     let end = tokio::select! {

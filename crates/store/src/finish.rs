@@ -9,7 +9,7 @@ use landform_domain::{EngineName, EventBody};
 use crate::claim::Lease;
 use crate::db::{Tx, params};
 use crate::error::StoreError;
-use crate::journal::{close_journal, room_for_events};
+use crate::journal::{close_journal, doubt, forget_doubted, room_for_events};
 use crate::keys::{self, Sealer};
 use crate::memory;
 use crate::open::Store;
@@ -98,6 +98,9 @@ impl Store {
         if let Some(outputs) = planned.outputs.filter(|_| !planned.effective) {
             keep_outputs(&mut tx, &sealer, &locked, &outputs).await?;
         }
+        if !planned.effective && !run.plan_only {
+            forget_doubted(&mut tx, &locked).await?;
+        }
         let run = advance(&mut tx, locked.id, &run, command, means).await?;
         memory::remember(&mut tx, lease, run.engine, planned.memory).await?;
         tx.commit().await?;
@@ -125,6 +128,9 @@ impl Store {
             .await?;
         }
         close_journal(&mut tx, &locked, &[]).await?;
+        if finish.outcome == Outcome::Succeeded {
+            forget_doubted(&mut tx, &locked).await?;
+        }
         let phase = if run.status == Status::Planning { "plan" } else { "apply" };
         let mut means = chosen(finish.engines);
         if !finish.reports.is_empty() {
@@ -170,7 +176,8 @@ impl Store {
         if let Some(state) = resolution.state {
             self.insert_state(&mut tx, &sealer, &locked, Some(&run), &state).await?;
         }
-        let doubts = resolution.verdict.doubts;
+        let Verdict { doubts, updates, .. } = resolution.verdict;
+        doubt(&mut tx, &locked, &updates).await?;
         let open: Vec<i64> = doubts.iter().map(|doubt| doubt.intent).collect();
         close_journal(&mut tx, &locked, &open).await?;
         let command = if doubts.is_empty() { Command::Recovered } else { Command::InDoubt { doubts } };

@@ -1,4 +1,8 @@
 //! The journal of an apply: intents before, settlements after. Every write is fenced and on disk when it returns.
+//!
+//! An intent is open, then settled, and goes when a whole state has what came of it. An update that recovery could not
+//! clear up is `doubted`: it blocks nothing and belongs to no attempt, but every plan is told of it until one was carried
+//! out.
 
 use landform_domain::{EventBody, RunId};
 
@@ -98,7 +102,8 @@ pub(crate) async fn room_for_events(tx: &mut Tx, run: RunId) -> Result<usize, St
 async fn refuse_beside_older_intents(tx: &mut Tx, lease: &Lease) -> Result<(), StoreError> {
     let older = tx
         .one(
-            "SELECT id FROM intents WHERE deployment = $1 AND status <> 'closed' AND epoch < $2 LIMIT 1",
+            "SELECT id FROM intents
+             WHERE deployment = $1 AND status <> 'closed' AND status <> 'doubted' AND epoch < $2 LIMIT 1",
             params![lease.deployment.to_string(), lease.epoch],
         )
         .await?;
@@ -116,7 +121,8 @@ pub(crate) async fn load_journal(
 ) -> Result<Vec<JournalEntry>, StoreError> {
     let rows = tx
         .all(
-            "SELECT id, run, intent, settlement FROM intents WHERE deployment = $1 AND status <> 'closed' ORDER BY id",
+            "SELECT id, run, intent, settlement FROM intents
+             WHERE deployment = $1 AND status <> 'closed' AND status <> 'doubted' ORDER BY id",
             params![locked.id.to_string()],
         )
         .await?;
@@ -133,10 +139,13 @@ pub(crate) async fn load_journal(
     Ok(entries)
 }
 
-/// The whole state has them now, so they go.
+/// The whole state has them now, so they go; what is doubted stays.
 pub(crate) async fn close_journal(tx: &mut Tx, locked: &Locked, except: &[i64]) -> Result<(), StoreError> {
     let rows = tx
-        .all("SELECT id FROM intents WHERE deployment = $1 AND status <> 'closed'", params![locked.id.to_string()])
+        .all(
+            "SELECT id FROM intents WHERE deployment = $1 AND status <> 'closed' AND status <> 'doubted'",
+            params![locked.id.to_string()],
+        )
         .await?;
     for row in rows {
         let id = row.int("id")?;
@@ -144,5 +153,20 @@ pub(crate) async fn close_journal(tx: &mut Tx, locked: &Locked, except: &[i64]) 
             tx.execute("DELETE FROM intents WHERE id = $1", params![id]).await?;
         }
     }
+    Ok(())
+}
+
+pub(crate) async fn doubt(tx: &mut Tx, locked: &Locked, updates: &[i64]) -> Result<(), StoreError> {
+    for id in updates {
+        let sql = "UPDATE intents SET status = 'doubted' WHERE id = $1 AND deployment = $2";
+        tx.execute(sql, params![*id, locked.id.to_string()]).await?;
+    }
+    Ok(())
+}
+
+/// A plan that was told of them is done.
+pub(crate) async fn forget_doubted(tx: &mut Tx, locked: &Locked) -> Result<(), StoreError> {
+    let sql = "DELETE FROM intents WHERE deployment = $1 AND status <> 'closed' AND status = 'doubted'";
+    tx.execute(sql, params![locked.id.to_string()]).await?;
     Ok(())
 }

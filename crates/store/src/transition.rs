@@ -285,7 +285,8 @@ async fn remove_deployment(tx: &mut Tx, id: String, generation: i64) -> Result<(
         )
         .await?;
     }
-    tx.execute("DELETE FROM adoptions WHERE deployment = $1", params![id]).await?;
+    tx.execute("DELETE FROM adoptions WHERE deployment = $1", params![id.clone()]).await?;
+    tx.execute("DELETE FROM intents WHERE deployment = $1", params![id]).await?;
     Ok(())
 }
 

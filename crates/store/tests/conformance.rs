@@ -87,6 +87,7 @@ suite! {
         rejected_and_expired_plans_are_gone;
     recovery:
         a_dead_apply_is_recovered_from_its_journal,
+        an_update_in_doubt_is_told_to_every_plan_until_one_is_carried_out,
         doubts_block_until_they_are_answered,
         a_result_that_was_kept_answers_a_doubt,
         adoptions_wait_until_they_are_done;

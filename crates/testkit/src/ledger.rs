@@ -22,6 +22,9 @@ pub struct Object {
     /// As written in the configuration, digit by digit.
     pub size: Option<String>,
     pub kind: Option<String>,
+    /// Nobody is ever told: the provider only writes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,7 +125,7 @@ mod tests {
     use super::*;
 
     fn object(id: &str, name: &str) -> Object {
-        Object { id: id.into(), name: name.into(), size: Some("1.50".into()), kind: None }
+        Object { id: id.into(), name: name.into(), size: Some("1.50".into()), kind: None, key: None }
     }
 
     #[test]

@@ -77,7 +77,8 @@ impl Desk {
 
     /// A plan without anything else.
     pub async fn plan(&self, workspace: &Workspace) -> Result<()> {
-        let request = PlanRequest { workspace, mode: Mode::Normal, adopt: Vec::new(), replace: Vec::new() };
+        let request =
+            PlanRequest { workspace, mode: Mode::Normal, adopt: Vec::new(), replace: Vec::new(), doubted: Vec::new() };
         let plan = self.engine.plan(request, &Silent, &Stop::new()).await?;
         ensure!(plan.effective, "there is nothing to plan");
         Ok(())
@@ -87,7 +88,13 @@ impl Desk {
     pub async fn run(&self, event: &str) -> Result<Applied> {
         let workspace = self.workspace(event);
         let journal = FlushedJournal::create(&self.states.path().join(format!("{event}.journal")))?;
-        let request = PlanRequest { workspace: &workspace, mode: Mode::Normal, adopt: Vec::new(), replace: Vec::new() };
+        let request = PlanRequest {
+            workspace: &workspace,
+            mode: Mode::Normal,
+            adopt: Vec::new(),
+            replace: Vec::new(),
+            doubted: Vec::new(),
+        };
         let straight = self.engine.straight().context("the native engine goes straight")?;
         let Gone::Through(applied) = straight.go(request, &Open, &journal, &Silent, &Stop::new()).await? else {
             anyhow::bail!("the run was held");

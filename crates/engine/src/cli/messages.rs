@@ -95,6 +95,7 @@ impl Heard {
             action: *action,
             type_name: text(&resource["resource_type"]),
             provider: text(&resource["implied_provider"]),
+            prior: None,
             planned: None,
             private: Vec::new(),
         }));

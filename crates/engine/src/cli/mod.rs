@@ -24,6 +24,7 @@ use async_trait::async_trait;
 use landform_base::confine::Confinement;
 use sha2::{Digest, Sha256};
 
+use crate::plan::left_in_doubt;
 use crate::{
     Applied, ApplyRequest, Diagnostic, Engine, EngineError, EngineKind, Journal, Mode, Plan, PlanRequest, Progress,
     ProgressEvent, Severity, Silent, Stage, Stop, Straight, Unsupported, Workspace,
@@ -201,6 +202,7 @@ impl Engine for Cli {
         let mut warnings = folder.ignored_backends();
         warnings.extend(cleaner.diagnostics(heard.into_diagnostics()));
         let changes = planned::changes(&json)?;
+        warnings.extend(left_in_doubt(&request.doubted, &changes));
         for warning in &warnings {
             progress.report(ProgressEvent::Diagnostic { diagnostic: warning.clone() });
         }

@@ -66,6 +66,7 @@ pub(super) fn intents(plan: &Value) -> Result<Vec<Intent>, EngineError> {
             action,
             type_name: text(&resource["type"]),
             provider: text(&resource["provider_name"]),
+            prior: (action == IntentAction::Update && change["before"].is_object()).then(|| change["before"].clone()),
             planned: (action != IntentAction::Delete && change["after"].is_object()).then(|| change["after"].clone()),
             private: Vec::new(),
         }));

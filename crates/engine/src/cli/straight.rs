@@ -11,6 +11,7 @@ use super::messages::Heard;
 use super::outcome::Attempted;
 use super::process::{Next, Running};
 use super::{Cli, LaidOut, prefixed, refusal, statefile, wishes};
+use crate::plan::left_in_doubt;
 use crate::{
     EngineError, Gate, Gone, Journal, Mode, PlanRequest, Progress, ProgressEvent, Stage, Stop, Straight, Workspace,
 };
@@ -61,7 +62,8 @@ impl Straight for Cli {
         }
         let mut warnings = folder.ignored_backends();
         warnings.extend(cleaner.diagnostics(heard.diagnostics.clone()));
-        let outline = heard.outline(warnings);
+        let mut outline = heard.outline(warnings);
+        outline.warnings.extend(left_in_doubt(&request.doubted, &outline.changes));
         if outline.effective && matches!(next, Next::Ended(_)) {
             return Err(EngineError::Lost("the CLI did not ask before it applied its plan".to_owned()));
         }

@@ -110,6 +110,8 @@ struct Entry {
     importing: Option<String>,
     deposed: Option<String>,
     previous: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    assumed: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -161,6 +163,7 @@ impl Entry {
             importing: planned.importing.clone(),
             deposed: planned.deposed.clone(),
             previous: planned.previous.as_ref().map(Address::to_string),
+            assumed: planned.assumed,
         }
     }
 
@@ -178,6 +181,7 @@ impl Entry {
             importing: self.importing,
             deposed: self.deposed,
             previous: self.previous.as_deref().map(parse).transpose()?,
+            assumed: self.assumed,
         })
     }
 }

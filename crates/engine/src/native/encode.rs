@@ -51,11 +51,7 @@ fn write(value: &Value, ty: &Type, out: &mut String) -> Result<(), landform_cty:
                 if at > 0 {
                     out.push(',');
                 }
-                let inner = match ty {
-                    Type::Tuple(types) => types.get(at),
-                    _ => ty.element(),
-                };
-                write(element, inner.unwrap_or(&Type::Dynamic), out)?;
+                write(element, element_type(ty, at), out)?;
             }
             out.push(']');
         }
@@ -178,19 +174,70 @@ pub fn check_results(checks: &Checks) -> Option<Box<RawValue>> {
     raw(format!("[{}]", out.join(","))).ok()
 }
 
-/// What is known of a planned object, for the journal. `None` if there is to be no object.
-pub fn known_json(value: &Value) -> Option<Json> {
-    if value.is_null() || !value.is_known() {
+/// What is known of an object, for the journal: the rest is left out. `None` if nothing is, or if there is no object.
+pub fn known_json(value: &Value, ty: &Type) -> Option<Json> {
+    if value.is_null() { None } else { known_part(value, ty) }
+}
+
+fn known_part(value: &Value, ty: &Type) -> Option<Json> {
+    if !value.is_known() {
         return None;
     }
-    if let Some(elements) = value.as_sequence() {
-        return Some(elements.iter().map(|element| known_json(element).unwrap_or(Json::Null)).collect());
+    match (value.as_sequence(), value.as_mapping()) {
+        // A value of open type is written together with its type.
+        _ if *ty == Type::Dynamic => value.to_json(ty).ok(),
+        (Some(elements), _) => {
+            let part = |(at, element)| known_part(element, element_type(ty, at));
+            elements.iter().enumerate().map(part).collect::<Option<Vec<Json>>>().map(Json::Array)
+        }
+        (_, Some(fields)) => {
+            let part = |(name, field): (&String, &Value)| {
+                let inner = ty.attribute(name).or(ty.element()).unwrap_or(&Type::Dynamic);
+                Some((name.clone(), known_part(field, inner)?))
+            };
+            Some(Json::Object(fields.iter().filter_map(part).collect()))
+        }
+        _ => value.to_json(ty).ok(),
     }
-    if let Some(fields) = value.as_mapping() {
-        let fields = fields.iter().filter_map(|(name, field)| Some((name.clone(), known_json(field)?)));
-        return Some(Json::Object(fields.collect()));
+}
+
+fn element_type(ty: &Type, at: usize) -> &Type {
+    match ty {
+        Type::Tuple(types) => types.get(at),
+        _ => ty.element(),
     }
-    value.to_plain_json().ok()
+    .unwrap_or(&Type::Dynamic)
+}
+
+/// A value with these attributes in the place of its own; what [`known_json`] has left out stays as it is.
+pub fn laid_over(value: &Value, known: &Json, ty: &Type) -> Option<Value> {
+    Value::from_json(&merged(&value.to_json(ty).ok()?, known, ty), ty).ok()
+}
+
+fn merged(under: &Json, over: &Json, ty: &Type) -> Json {
+    match (over, ty) {
+        (Json::Object(fields), Type::Object { attributes, .. }) => {
+            let part = |(name, ty): (&String, &Type)| {
+                let kept = &under[name.as_str()];
+                (name.clone(), fields.get(name).map_or_else(|| kept.clone(), |field| merged(kept, field, ty)))
+            };
+            Json::Object(attributes.iter().map(part).collect())
+        }
+        (Json::Object(fields), Type::Map(element)) => {
+            let part = |(name, field): (&String, &Json)| (name.clone(), merged(&Json::Null, field, element));
+            Json::Object(fields.iter().map(part).collect())
+        }
+        (Json::Array(elements), Type::List(_) | Type::Set(_) | Type::Tuple(_)) => {
+            // The elements of a set, and those of a list that has become longer or shorter, belong to nobody.
+            let kept = under.as_array().filter(|kept| kept.len() == elements.len() && !matches!(ty, Type::Set(_)));
+            let part = |(at, element): (usize, &Json)| {
+                let kept = kept.map_or(&Json::Null, |kept| &kept[at]);
+                merged(kept, element, element_type(ty, at))
+            };
+            Json::Array(elements.iter().enumerate().map(part).collect())
+        }
+        _ => over.clone(),
+    }
 }
 
 /// An object as the state has it, with the marks of both state and schema. The provider is not asked, so the object must
@@ -251,6 +298,23 @@ mod tests {
         ]);
         let text = r#"{"a":{"value":{"x":"y"},"type":["object",{"x":"string"}]},"b":[1]}"#;
         assert_eq!(attributes(&value, &ty).unwrap().get(), text);
+    }
+
+    #[test]
+    fn what_is_not_known_stays_as_it_was() {
+        let part = Type::object([("id", Type::String), ("key", Type::String)]);
+        let ty = Type::object([("open", Type::Dynamic), ("name", Type::String), ("parts", Type::list(part))]);
+        let object = |open: Value, name: Value, id: Value, key: &str| {
+            let part = Value::object([("id", id), ("key", Value::from(key))]);
+            let parts = Value::list(part.ty.clone(), vec![part]);
+            Value::object([("open", open), ("name", name), ("parts", parts)])
+        };
+        let stored = object(Value::from("x"), Value::from("n"), Value::from("1"), "old");
+        let planned = object(Value::number(7), Value::null(Type::String), Value::unknown(Type::String), "new");
+        let known = known_json(&planned, &ty).unwrap();
+        let after = object(Value::number(7), Value::null(Type::String), Value::from("1"), "new");
+        assert_eq!(laid_over(&stored, &known, &ty).unwrap(), after);
+        assert_eq!(known_json(&Value::null(ty.clone()), &ty), None);
     }
 
     #[test]

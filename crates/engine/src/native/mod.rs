@@ -231,6 +231,14 @@ fn replaced(request: &PlanRequest<'_>) -> Result<BTreeSet<Address>, EngineError>
     request.replace.iter().map(|address| parse_address(address)).collect()
 }
 
+fn doubted(request: &PlanRequest<'_>) -> Result<BTreeMap<Address, Vec<serde_json::Value>>, EngineError> {
+    let mut doubted: BTreeMap<Address, Vec<serde_json::Value>> = BTreeMap::new();
+    for update in &request.doubted {
+        doubted.entry(parse_address(&update.address)?).or_default().extend(update.either.iter().cloned());
+    }
+    Ok(doubted)
+}
+
 /// Objects that are taken over enter the journal before anything else happens to them.
 async fn journal_imports(content: &Content, state: &State, journal: &dyn Journal) -> Result<(), EngineError> {
     for planned in content.changes.iter().filter(|planned| planned.importing.is_some()) {
@@ -241,6 +249,7 @@ async fn journal_imports(content: &Content, state: &State, journal: &dyn Journal
             action: IntentAction::Import,
             type_name: planned.address.type_name.clone(),
             provider: provider.to_owned(),
+            prior: None,
             planned: None,
             private: instance.private.clone(),
         };

@@ -10,7 +10,9 @@ use super::config::{self, Config};
 use super::content::Content;
 use super::plan::{self, Planner, moved_state};
 use super::session::Session;
-use super::{Native, adopted, clock, encode, journal_imports, origin, outputs, replaced, show, summary, unreadable};
+use super::{
+    Native, adopted, clock, doubted, encode, journal_imports, origin, outputs, replaced, show, summary, unreadable,
+};
 use crate::state::State;
 use crate::{
     Action, Applied, Change, Diagnostic, EngineError, Gate, Gone, Journal, Mode, Outline, PlanRequest, Progress, Stop,
@@ -71,6 +73,7 @@ impl Native {
         planner.mode = request.mode;
         planner.adopt = adopted(&request)?;
         planner.replace = replaced(&request)?;
+        planner.doubted = doubted(&request)?;
         let made = planner.run().await;
         progress.memory(session.peak_memory());
         let plan::Made { world, outputs, checks, warnings: more } = made?;

@@ -99,7 +99,7 @@ impl Bench {
     }
 
     pub async fn plan(&self, workspace: &Workspace, mode: Mode) -> Result<Plan, EngineError> {
-        let request = PlanRequest { workspace, mode, adopt: Vec::new(), replace: Vec::new() };
+        let request = PlanRequest { workspace, mode, adopt: Vec::new(), replace: Vec::new(), doubted: Vec::new() };
         self.engine.plan(request, &Silent, &Stop::new()).await
     }
 

@@ -72,7 +72,8 @@ async fn a_life_from_create_to_destroy() {
 
     let workspace = bench.workspace();
     let replace = vec!["terraform_data.it".to_owned()];
-    let request = PlanRequest { workspace: &workspace, mode: Mode::Normal, adopt: Vec::new(), replace };
+    let request =
+        PlanRequest { workspace: &workspace, mode: Mode::Normal, adopt: Vec::new(), replace, doubted: Vec::new() };
     let plan = bench.engine.plan(request, &Silent, &Stop::new()).await.ok().unwrap();
     assert_eq!(actions(&plan), [("terraform_data.it", Action::Replace)]);
 
@@ -343,7 +344,8 @@ async fn an_object_is_adopted_by_its_id() {
     bench.set("text", json!("one"));
     let workspace = bench.workspace();
     let adopt = vec![Adopt { address: "time_static.then".to_owned(), id: "2026-01-01T00:00:00Z".to_owned() }];
-    let request = PlanRequest { workspace: &workspace, mode: Mode::Normal, adopt, replace: Vec::new() };
+    let request =
+        PlanRequest { workspace: &workspace, mode: Mode::Normal, adopt, replace: Vec::new(), doubted: Vec::new() };
     let plan = bench.engine.plan(request, &Silent, &Stop::new()).await.map_err(|e| panic!("{e:?}")).unwrap();
     let adopted = plan.changes.iter().find(|c| c.address == "time_static.then").unwrap();
     assert_eq!(adopted.importing.as_deref(), Some("2026-01-01T00:00:00Z"));

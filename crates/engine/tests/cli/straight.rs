@@ -46,7 +46,8 @@ async fn go(
     progress: &dyn Progress,
     stop: &Stop,
 ) -> Result<Gone, EngineError> {
-    let request = PlanRequest { workspace, mode: Mode::Normal, adopt: Vec::new(), replace: Vec::new() };
+    let request =
+        PlanRequest { workspace, mode: Mode::Normal, adopt: Vec::new(), replace: Vec::new(), doubted: Vec::new() };
     bench.engine.straight().expect("this CLI can ask").go(request, door, journal, progress, stop).await
 }
 
@@ -122,7 +123,8 @@ async fn what_it_cannot_tell_is_left_to_a_saved_plan() {
     let gone = go(&bench, &workspace, &door, &Notes::default(), &Silent, &Stop::new()).await;
     assert!(matches!(gone, Ok(Gone::NotStraight)));
     let adopt = vec![Adopt { address: "terraform_data.new".to_owned(), id: "x".to_owned() }];
-    let request = PlanRequest { workspace: &workspace, mode: Mode::Normal, adopt, replace: Vec::new() };
+    let request =
+        PlanRequest { workspace: &workspace, mode: Mode::Normal, adopt, replace: Vec::new(), doubted: Vec::new() };
     let gone = bench.engine.straight().unwrap().go(request, &door, &Notes::default(), &Silent, &Stop::new()).await;
     assert!(matches!(gone, Ok(Gone::NotStraight)));
     assert!(door.told().is_none());

@@ -15,7 +15,7 @@ use landform_plugin::{Limits, Pool, Schemas};
 use landform_runner::providers::LocalProviders;
 
 use super::Failure;
-use super::journal::{FolderJournal, leftover};
+use super::journal::{FolderJournal, doubted, leftover};
 use super::messages::{self, Watch, diagnostic_text};
 use super::options::{
     ApplyOptions, Command, Common, ImportOptions, Options, OutputOptions, PlanOptions, ShowOptions, ValidateOptions,
@@ -87,16 +87,24 @@ fn recover(file: &mut StateFile) -> Result<(), Failure> {
         std::fs::remove_file(&path)?;
         return Ok(());
     }
-    let aside = path.with_extension("doubts");
-    std::fs::rename(&path, &aside)?;
-    let list: Vec<String> = left.doubts.iter().map(|(address, action)| format!("  - {address} ({action:?})")).collect();
+    let aside = doubts_path(file);
+    let list: Vec<String> =
+        left.doubts.iter().map(|intent| format!("  - {} ({:?})", intent.address, intent.action)).collect();
+    left.keep_doubts(&aside)?;
+    std::fs::remove_file(&path)?;
     Err(anyhow!(
         "An earlier apply did not end. What it is known to have done is now in the state; of these changes nobody knows \
-         whether they were made:\n\n{}\n\nLook at them before you apply again. They are also listed in {}.",
+         whether they were made:\n\n{}\n\nLook at them before you apply again. They are also listed in {}: updates among them \
+         are made again by the next apply, unless reading the object shows how it is.",
         list.join("\n"),
         aside.display(),
     )
     .into())
+}
+
+/// Changes in doubt are listed here until an apply has come to its end.
+fn doubts_path(file: &StateFile) -> PathBuf {
+    file.journal_path().with_extension("doubts")
 }
 
 /// A plan, together with everything that an apply of it needs.
@@ -118,6 +126,7 @@ async fn make_plan(folder: &Path, common: &Common, operation: &str) -> Result<Ma
         mode: mode(common)?,
         adopt: Vec::new(),
         replace: common.replace.clone(),
+        doubted: doubted(&doubts_path(&file))?,
     };
     let plan = engine.plan(request, &Silent, &Stop::new()).await?;
     for warning in &plan.warnings {
@@ -239,6 +248,10 @@ async fn carry_out(mut made: Made, destroying: bool, json: bool) -> Result<ExitC
     }
     if !applied.complete() {
         return Ok(ExitCode::FAILURE);
+    }
+    match std::fs::remove_file(doubts_path(&made.file)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+        _ => {}
     }
     messages::applied(&made.plan, &applied, destroying, json);
     Ok(ExitCode::SUCCESS)

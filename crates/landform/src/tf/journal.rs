@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use landform_engine::state::{Settled, replay};
-use landform_engine::{Intent, IntentAction, IntentId, Journal, Refused, Settlement};
+use landform_engine::{Doubted, Intent, IntentId, Journal, Refused, Settlement};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -83,7 +83,29 @@ pub struct Leftover {
     /// The state with everything that is known to have happened.
     pub state: Vec<u8>,
     /// Changes of which nobody knows whether they were made.
-    pub doubts: Vec<(String, IntentAction)>,
+    pub doubts: Vec<Intent>,
+}
+
+impl Leftover {
+    /// Adds the doubts to a list that outlives the journal: until an apply has come to its end, plans are told of them.
+    pub fn keep_doubts(self, path: &Path) -> std::io::Result<()> {
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+        let list = FolderJournal { path: path.to_owned(), inner: Mutex::new(Inner { file, next: 1 }) };
+        let line = |intent| Line::Intend { id: IntentId(0), intent };
+        list.write(|_| self.doubts.into_iter().map(line).collect()).map_err(std::io::Error::other)
+    }
+}
+
+/// The interrupted updates of such a list.
+pub fn doubted(path: &Path) -> std::io::Result<Vec<Doubted>> {
+    let Ok(file) = File::open(path) else { return Ok(Vec::new()) };
+    let mut doubted = Vec::new();
+    for line in BufReader::new(file).lines() {
+        if let Ok(Line::Intend { intent, .. }) = serde_json::from_str(&line?) {
+            doubted.extend(Doubted::of(&intent));
+        }
+    }
+    Ok(doubted)
 }
 
 /// Reads the journal of an apply that did not end. A half-written last line was never promised to anybody.
@@ -103,12 +125,13 @@ pub fn leftover(path: &Path, base: Option<&[u8]>) -> anyhow::Result<Option<Lefto
         }
     }
     let state = replay(base, &settled)?;
-    let doubts = open.into_values().map(|intent| (intent.address, intent.action)).collect();
-    Ok(Some(Leftover { state, doubts }))
+    Ok(Some(Leftover { state, doubts: open.into_values().collect() }))
 }
 
 #[cfg(test)]
 mod tests {
+    use landform_engine::IntentAction;
+
     use super::*;
 
     fn intent(address: &str) -> Intent {
@@ -118,6 +141,7 @@ mod tests {
             action: IntentAction::Create,
             type_name: "terraform_data".to_owned(),
             provider: "provider[\"terraform.io/builtin/terraform\"]".to_owned(),
+            prior: None,
             planned: None,
             private: Vec::new(),
         }
@@ -137,8 +161,30 @@ mod tests {
         journal.settle(ids[0], Settlement::Object(entry)).await.unwrap();
         std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"settle\":{\"id\"").unwrap();
         let leftover = leftover(&path, None).unwrap().unwrap();
-        assert_eq!(leftover.doubts, [("terraform_data.b".to_owned(), IntentAction::Create)]);
+        assert_eq!(
+            leftover.doubts.iter().map(|intent| intent.address.as_str()).collect::<Vec<_>>(),
+            ["terraform_data.b"]
+        );
         assert!(landform_engine::state::has_object(&leftover.state, "terraform_data.a", None).unwrap());
         assert!(FolderJournal::create(&path).is_err(), "a journal is never overwritten");
+    }
+
+    #[test]
+    fn doubts_add_up_and_updates_are_told_to_plans() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("doubts");
+        assert!(doubted(&path).unwrap().is_empty());
+        let update = |key: &str| Intent {
+            action: IntentAction::Update,
+            prior: Some(serde_json::json!({"key": "old"})),
+            planned: Some(serde_json::json!({"key": key})),
+            ..intent("thing.a")
+        };
+        for key in ["one", "two"] {
+            let doubts = vec![update(key), intent("thing.b")];
+            Leftover { state: Vec::new(), doubts }.keep_doubts(&path).unwrap();
+        }
+        let either = doubted(&path).unwrap().into_iter().map(|doubt| (doubt.address, doubt.either[1]["key"].clone()));
+        assert_eq!(either.collect::<Vec<_>>(), [("thing.a".into(), "one".into()), ("thing.a".into(), "two".into())]);
     }
 }

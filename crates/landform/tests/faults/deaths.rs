@@ -1,5 +1,8 @@
 //! Somebody dies, or is only thought to be dead.
 
+use landform_testkit::ledger::{self, Kill};
+use serde_json::json;
+
 use crate::house::{House, Memory, signal, wait_for};
 
 /// The CLI, or the provider, is killed in the middle of a create; Landform lives.
@@ -83,4 +86,60 @@ async fn a_zombie_changes_nothing_any_more() {
     assert_eq!((&now["status"], &now["attempt"]), (&taken_over["status"], &taken_over["attempt"]), "{now}");
     house.recover(&run, "site").await;
     house.agree("site").await;
+}
+
+const KEYED: &str = r#"
+terraform {
+  required_providers {
+    ledger = { source = "landform/ledger" }
+  }
+}
+variable "ledger" { type = string }
+variable "key" { type = string }
+provider "ledger" { ledger = var.ledger }
+resource "ledger_object" "it" {
+  name = "keyed"
+  key  = var.key
+}
+"#;
+
+/// The key of an object is changed, and Landform dies before it hears of it. The change is not approved again; instead
+/// the old key is asked for. The state has it still, and the vendor never tells: it has to be written again all the same.
+#[tokio::test]
+async fn a_key_that_nobody_can_read_is_written_again_after_an_interrupted_update() {
+    let mut house = House::build(Memory::Sqlite).await;
+    house.landform().push_template("keyed", &[("main.tf", KEYED)]).await.unwrap();
+    let put = async |house: &House, key: &str| {
+        let inputs = json!({"ledger": house.ledger(), "key": key});
+        let body = json!({"template": "keyed", "engine": "native", "requires_approval": true, "inputs": inputs});
+        let answer = house.landform().call("PUT", "/v1/tenants/acme/deployments/site", Some(body)).await.unwrap();
+        answer["run"]["id"].as_str().unwrap().to_owned()
+    };
+    let approve = async |house: &House, run: &str| {
+        house.until(run, &["awaiting_approval"]).await;
+        house.landform().call("POST", &format!("/v1/runs/{run}/approve"), Some(json!({}))).await.unwrap();
+    };
+    let keys = |house: &House| -> Vec<Option<String>> {
+        ledger::read(&house.ledger()).unwrap().objects.into_values().map(|object| object.key).collect()
+    };
+    let first = put(&house, "old").await;
+    approve(&house, &first).await;
+    house.until(&first, &["succeeded"]).await;
+
+    let second = put(&house, "new").await;
+    house.until(&second, &["awaiting_approval"]).await;
+    Kill { spared: 0, after: true }.arm(&house.ledger()).unwrap();
+    approve(&house, &second).await;
+    wait_for("the kill", async || Kill::is_over(&house.ledger()).then_some(())).await;
+    assert_eq!(keys(&house), [Some("new".to_owned())], "the change was made, and nobody knows");
+    drop(house.landform.take());
+    house.restart().await;
+    house.until(&second, &["awaiting_approval"]).await;
+
+    let third = put(&house, "old").await;
+    approve(&house, &third).await;
+    house.until(&third, &["succeeded"]).await;
+    assert_eq!(keys(&house), [Some("old".to_owned())]);
+    let fourth = put(&house, "old").await;
+    assert_eq!(fourth, third, "nothing is in doubt any more, so the same request is the same run");
 }

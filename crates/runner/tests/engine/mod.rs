@@ -126,6 +126,7 @@ fn intent(address: &str, action: IntentAction) -> Intent {
         action,
         type_name: "thing".into(),
         provider: "provider[\"test/test/thing\"]".into(),
+        prior: None,
         planned: None,
         private: Vec::new(),
     }

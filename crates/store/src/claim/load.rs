@@ -26,6 +26,7 @@ pub(super) async fn load_claims(tx: &mut Tx, keys: &Keys, taken: Vec<Taken>) -> 
     let mut bound = by_run(tx, BOUND, &runs).await?;
     let mut states = by_run(tx, STATES, &runs).await?;
     let mut adoptions = by_run(tx, ADOPTIONS, &runs).await?;
+    let mut doubted = by_run(tx, DOUBTED, &runs).await?;
     let mut claims = Vec::with_capacity(taken.len());
     for Taken { locked, run, replaces, memory } in taken {
         let missing = |what: &str| StoreError::Corrupt(format!("run {} has no {what}", run.id));
@@ -59,6 +60,7 @@ pub(super) async fn load_claims(tx: &mut Tx, keys: &Keys, taken: Vec<Taken>) -> 
             state,
             adopt: rows_of(&mut adoptions).iter().map(adoption).collect::<Result<_, _>>()?,
             replace: replaces,
+            doubted: rows_of(&mut doubted).iter().map(|row| open_intent(row, &sealer)).collect::<Result<_, _>>()?,
             plan_only: run.plan_only,
             work: load_work(tx, &sealer, &locked, &run).await?,
         });
@@ -86,6 +88,10 @@ const ADOPTIONS: &str = "SELECT r.id AS run, a.address, a.object_id, a.after_dou
      FROM runs r JOIN adoptions a ON a.deployment = r.deployment
      WHERE r.id IN (SELECT e.value FROM {strings $1}) ORDER BY a.address";
 
+const DOUBTED: &str = "SELECT r.id AS run, i.run AS interrupted, i.intent
+     FROM runs r JOIN intents i ON i.deployment = r.deployment AND i.status <> 'closed' AND i.status = 'doubted'
+     WHERE r.id IN (SELECT e.value FROM {strings $1}) ORDER BY i.id";
+
 /// `sql` takes a list of runs and says of each row which run it is for.
 async fn by_run(tx: &mut Tx, sql: &'static str, runs: &str) -> Result<HashMap<RunId, Vec<Row>>, StoreError> {
     let mut rows: HashMap<RunId, Vec<Row>> = HashMap::new();
@@ -106,6 +112,10 @@ async fn load_work(tx: &mut Tx, sealer: &Sealer, locked: &Locked, run: &Run) -> 
         }
         _ => Work::Plan,
     })
+}
+
+fn open_intent(row: &Row, sealer: &Sealer) -> Result<Vec<u8>, StoreError> {
+    sealer.open(keys::Kind::Intent, &row.text("interrupted")?, &row.blob("intent")?)
 }
 
 fn adoption(row: &Row) -> Result<Adoption, StoreError> {

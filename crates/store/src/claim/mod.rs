@@ -87,6 +87,8 @@ pub struct Claim {
     pub adopt: Vec<Adoption>,
     /// Addresses of objects to replace although nothing about them has changed.
     pub replace: Vec<String>,
+    /// Intents of updates that were interrupted, as the engine wrote them: nobody knows whether they were made.
+    pub doubted: Vec<Vec<u8>>,
     /// It ends with its plan.
     pub plan_only: bool,
     pub work: Work,

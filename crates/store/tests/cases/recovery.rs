@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
-use landform_domain::Code;
 use landform_domain::recovery::{Answer, Doubt, Verdict};
-use landform_domain::run::{Next, Status};
-use landform_store::{Adoption, Brought, Claim, Resolution, SpooledSettlement, Store, Work};
+use landform_domain::run::{Next, Outcome, Status};
+use landform_domain::{Code, Problem};
+use landform_store::{Adoption, Brought, Claim, Finish, Resolution, SpooledSettlement, Store, Work};
 use serde_json::json;
 
 use crate::place::*;
@@ -21,7 +21,7 @@ async fn dead_apply(store: &Store) -> (Claim, Vec<i64>) {
 fn doubts(ids: &[i64]) -> Verdict {
     let doubt =
         |(n, id): (usize, &i64)| Doubt { intent: *id, address: format!("thing.{n}"), type_name: "thing".into() };
-    Verdict { doubts: ids.iter().enumerate().map(doubt).collect(), resolved: vec![] }
+    Verdict { doubts: ids.iter().enumerate().map(doubt).collect(), ..Verdict::default() }
 }
 
 pub async fn a_dead_apply_is_recovered_from_its_journal(place: Place) {
@@ -112,4 +112,37 @@ pub async fn a_result_that_was_kept_answers_a_doubt(place: Place) {
     let Work::Recover { journal } = &again.work else { panic!("it is recovered") };
     let settlements: Vec<_> = journal.iter().map(|entry| entry.settlement.as_deref()).collect();
     assert_eq!(settlements, [Some(&b"a is made"[..]), None]);
+}
+
+/// A plan may wait, fail or be given up; until one was carried out, whoever plans is told of the interrupted update.
+pub async fn an_update_in_doubt_is_told_to_every_plan_until_one_is_carried_out(place: Place) {
+    let store = place.furnished().await;
+    put(&store, "acme", "site", &[("n", json!(1))]).await;
+    let first = begin_apply(&store).await;
+    assert!(first.doubted.is_empty());
+    let ids = store.intend(&first.lease, &[b"update a".to_vec(), b"update b".to_vec()]).await.unwrap();
+    store.settle(&first.lease, ids[1], b"b is changed").await.unwrap();
+    store.void_leases(&worker("w")).await.unwrap();
+    let recovering = claim(&store).await;
+    let verdict = Verdict { updates: vec![ids[0]], resolved: vec![ids[1]], ..Verdict::default() };
+    let resolution = Resolution { verdict, state: Some(b"recovered".to_vec()) };
+    assert_eq!(store.resolve(&recovering.lease, resolution).await.unwrap(), Status::Planning);
+    store.intend(&recovering.lease, &[b"update c".to_vec()]).await.expect("it blocks nothing");
+    let failed = Finish { outcome: Outcome::Failed(Problem::new(Code::ApplyFailed, "no")), ..done("s") };
+    store.planned(&recovering.lease, plan()).await.unwrap();
+    finish(&store, &recovering.lease, failed).await;
+
+    put(&store, "acme", "site", &[("n", json!(2))]).await;
+    let next = begin_apply(&store).await;
+    assert_eq!(next.doubted, [b"update a".to_vec()], "the failed run has carried nothing out");
+    store.void_leases(&worker("w")).await.unwrap();
+    let again = claim(&store).await;
+    assert!(matches!(&again.work, Work::Recover { journal } if journal.is_empty()), "it is no attempt's own");
+    assert_eq!(again.doubted.len(), 1);
+    store.resolve(&again.lease, Resolution { verdict: Verdict::default(), state: None }).await.unwrap();
+    store.planned(&again.lease, plan()).await.unwrap();
+    finish(&store, &again.lease, done("s2")).await;
+
+    put(&store, "acme", "site", &[("n", json!(3))]).await;
+    assert!(claim(&store).await.doubted.is_empty());
 }

@@ -49,6 +49,10 @@ impl Resource<PathBuf> for LedgerObject {
             ("name", string().required()),
             ("size", number().optional()),
             ("kind", string().optional().describe("Cannot be changed on an existing object.")),
+            (
+                "key",
+                string().optional().describe("Can be changed, but is never told: what was written last is trusted."),
+            ),
             ("delay_ms", number().optional().describe("Half before the ledger is written, half after.")),
         ])
     }
@@ -59,14 +63,13 @@ impl Resource<PathBuf> for LedgerObject {
 
     async fn read(&self, ledger: &PathBuf, state: Value) -> Result<Option<Value>, Failure> {
         let object = find(ledger, &text(&state, "id").unwrap_or_default())?;
-        let delay = state.get("delay_ms").cloned();
-        Ok(object.map(|object| value(object, delay)))
+        Ok(object.map(|object| value(object, &state)))
     }
 
     async fn create(&self, ledger: &PathBuf, planned: Value) -> Result<Value, Failure> {
         let object = Object { id: format!("{:032x}", rand::random::<u128>()), ..object(&planned) };
         write(ledger, &planned, Operation::Create(object.clone())).await?;
-        Ok(value(object, planned.get("delay_ms").cloned()))
+        Ok(value(object, &planned))
     }
 
     async fn update(&self, ledger: &PathBuf, _: Value, planned: Value) -> Result<Value, Failure> {
@@ -83,7 +86,8 @@ impl Resource<PathBuf> for LedgerObject {
     }
 
     async fn import(&self, ledger: &PathBuf, id: &str) -> Result<Option<Value>, Failure> {
-        Ok(find(ledger, id)?.map(|object| value(object, None)))
+        let nothing = Value::null(self.schema().block.implied_type());
+        Ok(find(ledger, id)?.map(|object| value(object, &nothing)))
     }
 }
 
@@ -97,10 +101,12 @@ fn object(value: &Value) -> Object {
         name: text(value, "name").unwrap_or_default(),
         size: value.get("size").and_then(Value::as_number).map(Number::to_string),
         kind: text(value, "kind"),
+        key: text(value, "key"),
     }
 }
 
-fn value(object: Object, delay_ms: Option<Value>) -> Value {
+/// What the ledger tells, and the rest as it was `said` to be.
+fn value(object: Object, said: &Value) -> Value {
     let optional = |text: Option<String>| text.map_or(Value::null(Type::String), Value::string);
     let size = object.size.and_then(|size| Number::parse(&size).ok());
     Value::object([
@@ -108,7 +114,8 @@ fn value(object: Object, delay_ms: Option<Value>) -> Value {
         ("name", Value::string(object.name)),
         ("size", size.map_or(Value::null(Type::Number), Value::number)),
         ("kind", optional(object.kind)),
-        ("delay_ms", delay_ms.unwrap_or(Value::null(Type::Number))),
+        ("key", said.get("key").cloned().unwrap_or(Value::null(Type::String))),
+        ("delay_ms", said.get("delay_ms").cloned().unwrap_or(Value::null(Type::Number))),
     ])
 }
 

@@ -115,10 +115,13 @@ impl Apply<'_> {
         schema: &Schema,
     ) -> Outcome<()> {
         let address = &planned.address;
-        let prior = match self.stored(address, None) {
+        let mut prior = match self.stored(address, None) {
             Some(instance) => Some(bound.read_state(address, &instance).await?),
             None => None,
         };
+        if let Some(prior) = prior.as_mut().filter(|_| planned.assumed) {
+            prior.value = planned.before.clone();
+        }
         self.eval.conditions(resource, address, each, None)?;
         let config = self.eval.body(resource, address, each, &schema.block)?;
         let wishes = Wishes {

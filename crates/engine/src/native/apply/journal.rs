@@ -39,13 +39,16 @@ impl Apply<'_> {
         call: ApplyResourceChange,
     ) -> Outcome<Made> {
         let address = target.address;
+        let ty = bound.resource(address)?.block.implied_type();
+        let prior = (action == IntentAction::Update).then(|| encode::known_json(&call.prior, &ty)).flatten();
         let intent = Intent {
             address: address.to_string(),
             deposed: target.deposed.map(str::to_owned),
             action,
             type_name: address.type_name.clone(),
             provider: bound.address.clone(),
-            planned: encode::known_json(&call.planned),
+            prior,
+            planned: encode::known_json(&call.planned, &ty),
             private: private.to_vec(),
         };
         let ids = self.journal.intend(vec![intent]).await.map_err(|refused| self.refused(refused))?;

@@ -64,6 +64,8 @@ pub struct Planned {
     pub deposed: Option<String>,
     /// Where the object was before the configuration moved it.
     pub previous: Option<Address>,
+    /// `before` is not what the state has: an earlier update may have left the object like that, and nobody can see it.
+    pub assumed: bool,
 }
 
 impl Planned {

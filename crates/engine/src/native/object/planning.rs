@@ -96,6 +96,7 @@ impl Bound {
             importing: None,
             deposed: None,
             previous: None,
+            assumed: false,
         })
     }
 
@@ -127,6 +128,7 @@ impl Bound {
             importing: None,
             deposed: None,
             previous: None,
+            assumed: false,
         })
     }
 

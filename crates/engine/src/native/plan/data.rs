@@ -44,6 +44,7 @@ impl Planner<'_> {
             importing: None,
             deposed: None,
             previous: None,
+            assumed: false,
         });
         self.eval.conditions(resource, address, each, Some(&after))
     }

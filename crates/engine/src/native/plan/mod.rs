@@ -1,6 +1,7 @@
 //! Making a plan: every object is read, and compared with what the configuration wants.
 
 mod data;
+mod doubts;
 mod imports;
 mod moves;
 mod objects;
@@ -41,6 +42,8 @@ pub struct Planner<'a> {
     /// Objects to take over, by address.
     pub adopt: BTreeMap<Address, String>,
     pub replace: BTreeSet<Address>,
+    /// What objects may be like after updates that were interrupted.
+    pub doubted: BTreeMap<Address, Vec<serde_json::Value>>,
     pub progress: &'a dyn Progress,
     pub stop: &'a Stop,
     pub permits: Semaphore,
@@ -111,6 +114,7 @@ impl<'a> Planner<'a> {
             mode: Mode::Normal,
             adopt: BTreeMap::new(),
             replace: BTreeSet::new(),
+            doubted: BTreeMap::new(),
             progress,
             stop,
             permits: Semaphore::new(parallelism),
@@ -266,6 +270,7 @@ impl<'a> Planner<'a> {
             importing: None,
             deposed: None,
             previous: self.moved.get(address).cloned(),
+            assumed: false,
         });
     }
 

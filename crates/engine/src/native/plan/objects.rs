@@ -6,7 +6,7 @@ use landform_cty::Value;
 use super::{Known, Planner};
 use crate::native::config::ResourceConfig;
 use crate::native::eval::{Each, Keys};
-use crate::native::object::{Outcome, Reason, Wishes, at};
+use crate::native::object::{Object, Outcome, Reason, Wishes, at};
 use crate::{Action, Address, Diagnostic, Key, Mode};
 
 impl Planner<'_> {
@@ -68,9 +68,11 @@ impl Planner<'_> {
         if let Some(object) = &mut object {
             object.create_before_destroy = resource.create_before_destroy;
         }
-        let mut gone_private = Vec::new();
-        if let Some(before) = object.clone().filter(|_| self.refresh && importing.is_none()) {
+        let (mut gone_private, mut others) = (Vec::new(), Vec::new());
+        let looked_at = self.refresh || !self.doubts(address).is_empty();
+        if let Some(before) = object.clone().filter(|_| looked_at && importing.is_none()) {
             (object, gone_private) = bound.refresh(address, before.clone()).await?;
+            others = self.otherwise(&bound, schema, &before, address, &mut object).await;
             self.note_drift(address, &resource.provider, &before, object.as_ref());
             if let Some(object) = &mut object {
                 object.dependencies.extend(resource.dependencies.iter().cloned());
@@ -91,7 +93,9 @@ impl Planner<'_> {
             create_before_destroy: resource.create_before_destroy,
             gone_private,
         };
-        let mut planned = bound.plan(address, object.as_ref(), &config, &wishes, None).await?;
+        let planned = bound.plan(address, object.as_ref(), &config, &wishes, None).await?;
+        let again = async |prior: &Object| bound.plan(address, Some(prior), &config, &wishes, None).await;
+        let mut planned = self.sure(planned, object.as_ref(), &others, again).await?;
         planned.importing = importing.cloned();
         planned.previous = self.moved.get(address).cloned();
         if planned.replaces() && self.eval.protects(resource, &address.module)? {
