@@ -16,6 +16,7 @@ mod functions;
 mod json_syntax;
 mod load;
 mod module;
+mod outline;
 mod reference;
 mod scope;
 mod source;
@@ -35,6 +36,7 @@ pub use module::{
     Check, IgnoreChanges, Ignored, Import, Lifecycle, Local, Module, ModuleCall, Moved, Output, ProviderConfig,
     Removed, Repetition, RequiredProvider, Resource, Trigger, Unsupported, Validation, Variable,
 };
+pub use outline::{Outline, Part, outline, outline_body};
 pub use reference::{PathKind, Reference, body_references, references};
 pub use scope::{Impure, NoReferences, Scope, World};
 pub use source::{Body, Expr};

@@ -157,6 +157,19 @@ pub fn body_references(body: &Body) -> Vec<Reference> {
     finder.into_references()
 }
 
+/// A name with all that is written behind it.
+pub(crate) type Traversal = (String, Vec<TraversalOperator>);
+
+/// Everything that an expression refers to, in the order of the text and as it is written; and whether it calls a function.
+pub(crate) fn traversals(expr: &Expr) -> (Vec<Traversal>, bool) {
+    let mut calls = false;
+    let mut note = |construct: Construct| calls |= matches!(construct.kind, ConstructKind::Function(_));
+    let mut finder = Finder { traversals: Some(Vec::new()), ..Finder::new(&mut note) };
+    finder.visit_expr(&expr.node);
+    let found = finder.traversals.unwrap_or_default();
+    (found, calls)
+}
+
 /// The first name of every reference in a template.
 pub(crate) fn template_roots(template: &Template) -> Vec<(String, Place)> {
     let mut ignore = |_: Construct| {};
@@ -197,17 +210,23 @@ struct Finder<'f> {
     bound: Vec<String>,
     found: Vec<(Result<Reference, Diagnostic>, Place)>,
     roots: Vec<(String, Place)>,
+    /// Kept where somebody wants them.
+    traversals: Option<Vec<Traversal>>,
     on_construct: &'f mut dyn FnMut(Construct),
 }
 
 impl<'f> Finder<'f> {
     fn new(on_construct: &'f mut dyn FnMut(Construct)) -> Finder<'f> {
-        Finder { bound: Vec::new(), found: Vec::new(), roots: Vec::new(), on_construct }
+        Finder { bound: Vec::new(), found: Vec::new(), roots: Vec::new(), traversals: None, on_construct }
     }
 
     fn note<'a>(&mut self, root: &str, operators: impl IntoIterator<Item = &'a TraversalOperator>, span: Place) {
         if !self.bound.iter().any(|name| name == root) {
             self.roots.push((root.to_owned(), span.clone()));
+            let operators: Vec<&TraversalOperator> = operators.into_iter().collect();
+            if let Some(traversals) = &mut self.traversals {
+                traversals.push((root.to_owned(), operators.iter().map(|operator| (*operator).clone()).collect()));
+            }
             self.found.push((Reference::read(root, operators).map(|(reference, _)| reference), span));
         }
     }

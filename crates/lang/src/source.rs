@@ -104,6 +104,14 @@ impl Source {
         self.part(span.map_or(0, |span| span.start)).file.json
     }
 
+    /// The value that stands at this place of a file in JSON.
+    pub fn written_in_json(&self, span: Option<Range<usize>>) -> Option<serde_json::Value> {
+        let begin = span?.start;
+        let part = self.part(begin);
+        let text = part.file.text.get(part.offset..).filter(|_| part.file.json && part.begin == begin)?;
+        serde_json::Deserializer::from_str(text).into_iter().next()?.ok()
+    }
+
     pub fn parse_body(mut self) -> Result<Body, Diagnostics> {
         let node = self.parse(hcl_edit::parser::parse_body, |finder, node| finder.visit_body(node))?;
         Ok(Body { node, source: Arc::new(self) })
