@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::text::indent;
+use super::text::{DEEPEST, depth, indent};
 use super::{Object, StateError};
 use crate::{Address, Key};
 
@@ -158,6 +158,9 @@ impl State {
             encrypted_data: Option<Box<RawValue>>,
         }
         let malformed = |error: serde_json::Error| StateError::Malformed(error.to_string());
+        if depth(bytes) > DEEPEST {
+            return Err(StateError::Malformed(format!("it is nested deeper than {DEEPEST} levels")));
+        }
         let envelope: Envelope = serde_json::from_slice(bytes).map_err(malformed)?;
         match envelope {
             Envelope { encrypted_data: Some(_), .. } => return Err(StateError::Encrypted),

@@ -1,6 +1,30 @@
 //! The text form that OpenTofu gives a state file: indented by two, and with the characters escaped that Go's encoder
 //! escapes. Working on text keeps attributes exactly as they were read, the order of their keys included.
 
+/// Nothing that is meant is nested deeper than this. Every line of a file is indented by its depth, so what is nested without
+/// end in some kilobytes would be written as gigabytes.
+pub const DEEPEST: usize = 160;
+
+/// How deep JSON text is nested.
+pub fn depth(text: &[u8]) -> usize {
+    let (mut depth, mut deepest, mut inside, mut escaped) = (0usize, 0, false, false);
+    for byte in text {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if inside => escaped = true,
+            b'"' => inside = !inside,
+            _ if inside => {}
+            b'{' | b'[' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
 /// Lays out JSON text anew. `text` must be valid JSON. Two line ends close the file, as OpenTofu has it.
 pub fn indent(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
