@@ -63,8 +63,17 @@ fn run() -> Result<()> {
     let landform = options.landform.clone().unwrap_or(beside);
     let chosen = |case: &Case| options.names.is_empty() || options.names.iter().any(|name| case.name.contains(name));
     let cases = Case::all()?;
-    let variants: Vec<Variant> =
+    let mut variants: Vec<Variant> =
         cases.iter().filter(|case| chosen(case)).step_by(options.every.max(1)).flat_map(Case::variants).collect();
+    if Source::aws().is_none() {
+        let (without, possible) = variants.into_iter().partition(|it| it.case.providers.iter().any(|one| one == "aws"));
+        variants = possible;
+        let without: Vec<Variant> = without;
+        without.iter().for_each(|it| println!("{}: NOT TESTED, hashicorp/aws is not on this machine", it.name()));
+        if variants.is_empty() && !without.is_empty() {
+            return Ok(());
+        }
+    }
     ensure!(!variants.is_empty(), "no case has such a name");
     let sources = sources(&variants);
     let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -87,6 +96,9 @@ fn sources(variants: &[Variant]) -> Vec<Source> {
         if uses(name) {
             sources.push(Source::part(address));
         }
+    }
+    if uses("aws") {
+        sources.extend(Source::aws());
     }
     sources
 }

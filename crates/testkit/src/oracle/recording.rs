@@ -38,6 +38,8 @@ impl Recording {
                 "probe" => probe::VERSION.to_owned(),
                 "coder" => parts::provider_version("coder/coder"),
                 "time" => parts::provider_version("hashicorp/time"),
+                // A machine that does not have it does not ask for the recording either.
+                "aws" => parts::aws().map(|aws| aws.version).unwrap_or_default(),
                 other => other.to_owned(),
             });
         }

@@ -26,6 +26,17 @@ impl Source {
         Source { address: address.into(), version, binary: parts::provider(address) }
     }
 
+    /// hashicorp/aws, where this machine has it.
+    pub fn aws() -> Option<Source> {
+        let parts::Aws { mirror, source, version } = parts::aws()?;
+        let folder = mirror.join(source).join(&version).join(parts::platform());
+        let is_provider = |path: &PathBuf| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("terraform-provider-aws"))
+        };
+        let binary = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).find(is_provider)?;
+        Some(Source { address: "hashicorp/aws".into(), version, binary })
+    }
+
     pub fn probe(version: Version) -> Source {
         let (address, binary) = (probe::source(version).into(), probe::program(version));
         Source { address, version: probe::VERSION.into(), binary }
