@@ -62,6 +62,7 @@ impl Provider for Faulty {
             provider_meta: None,
             resources: BTreeMap::from([("faulty_thing".to_owned(), thing)]),
             data_sources: BTreeMap::new(),
+            identities: BTreeMap::new(),
             capabilities: ServerCapabilities::default(),
         }))
     }
@@ -89,7 +90,12 @@ impl Provider for Faulty {
     }
 
     async fn read_resource(&self, call: ReadResource) -> Result<ReadAnswer, CallError> {
-        Ok(ReadAnswer { new_state: call.current, private: call.private, diagnostics: Diagnostics::new() })
+        Ok(ReadAnswer {
+            new_state: call.current,
+            private: call.private,
+            identity: None,
+            diagnostics: Diagnostics::new(),
+        })
     }
 
     async fn plan_resource_change(&self, call: PlanResourceChange) -> Result<PlanAnswer, CallError> {
@@ -104,6 +110,7 @@ impl Provider for Faulty {
             planned,
             requires_replace: Vec::new(),
             planned_private: b"planned".to_vec(),
+            planned_identity: None,
             legacy_type_system: self.0 == Fault::OtherValueByLegacy,
             diagnostics: Diagnostics::new(),
         })
@@ -126,7 +133,7 @@ impl Provider for Faulty {
             Fault::OtherPlanThanConfigured | Fault::None => made,
         };
         let legacy_type_system = self.0 == Fault::OtherValueByLegacy;
-        Ok(ApplyAnswer { new_state, private: b"applied".to_vec(), legacy_type_system, diagnostics })
+        Ok(ApplyAnswer { new_state, private: b"applied".to_vec(), identity: None, legacy_type_system, diagnostics })
     }
 
     async fn import_resource_state(

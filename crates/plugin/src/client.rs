@@ -75,6 +75,11 @@ impl Client {
         self.forward(path, Bytes::new()).await
     }
 
+    pub(crate) async fn identities(&self) -> Result<Bytes, Status> {
+        let path = PathAndQuery::from_static(Method::GetResourceIdentitySchemas.path(self.version));
+        self.forward(path, Bytes::new()).await
+    }
+
     pub(crate) async fn shutdown(&self) -> Result<(), Status> {
         self.forward(PathAndQuery::from_static(SHUTDOWN), Bytes::new()).await.map(drop)
     }

@@ -149,6 +149,13 @@ impl Provider for Leased {
         self.process(Method::UpgradeResourceState).await?.upgrade_resource_state(call).await
     }
 
+    async fn upgrade_resource_identity(
+        &self,
+        call: UpgradeResourceIdentity,
+    ) -> Result<(Identity, Diagnostics), CallError> {
+        self.process(Method::UpgradeResourceIdentity).await?.upgrade_resource_identity(call).await
+    }
+
     async fn read_resource(&self, call: ReadResource) -> Result<ReadAnswer, CallError> {
         let _place = self.place().await;
         self.process(Method::ReadResource).await?.read_resource(call).await

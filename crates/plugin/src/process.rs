@@ -1,10 +1,12 @@
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use landform_cty::Value;
-use landform_protocol::wire::{self, Call, Method, Version, schema_from_wire};
+use landform_protocol::wire::{self, Call, Method, Version, identities_from_wire, schema_from_wire};
 use landform_protocol::*;
+use prost::bytes::Bytes;
 use tokio::sync::{Mutex, OnceCell, OwnedSemaphorePermit, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -119,15 +121,39 @@ impl Process {
                     Ok(bytes) => bytes,
                     Err(status) => return Err(self.explain(call, Failure::Status(status)).await),
                 };
-                let (schema, diagnostics) = schema_from_wire(self.version(), &bytes)
+                let (mut schema, diagnostics) = schema_from_wire(self.version(), &bytes)
                     .map_err(|error| CallError::Malformed { call, detail: error.to_string() })?;
                 if let Some(error) = diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error) {
                     let detail = format!("{}: {}", error.summary, error.detail);
                     return Err(CallError::Failed { call, detail });
                 }
-                Ok(self.schemas.put(&self.binary.sha256, self.version(), &bytes, schema))
+                let identities = self.identities().await;
+                schema.identities = identities.as_ref().map(|(_, identities)| identities.clone()).unwrap_or_default();
+                let answers = [&bytes[..], identities.as_ref().map_or(&[][..], |(bytes, _)| bytes)];
+                Ok(self.schemas.put(&self.binary.sha256, self.version(), answers, schema))
             })
             .await
+    }
+
+    /// Identities are an extra: a provider that cannot tell of them works without, as in OpenTofu.
+    async fn identities(&self) -> Option<(Bytes, BTreeMap<String, Schema>)> {
+        let bytes = match self.client.identities().await {
+            Ok(bytes) => bytes,
+            Err(status) if is_unsupported(&status) => return None,
+            Err(status) => {
+                tracing::warn!(%status, "a provider does not tell the schemas of its identities");
+                return None;
+            }
+        };
+        match identities_from_wire(&bytes) {
+            Ok((identities, said)) if !said.iter().any(|one| one.severity == Severity::Error) => {
+                Some((bytes, identities))
+            }
+            _ => {
+                tracing::warn!("the schemas of a provider's identities cannot be read");
+                None
+            }
+        }
     }
 
     async fn call<C: Call + Sync>(&self, call: C) -> Result<C::Answer, CallError> {
@@ -192,6 +218,13 @@ impl Provider for Process {
     }
 
     async fn upgrade_resource_state(&self, call: UpgradeResourceState) -> Result<(Value, Diagnostics), CallError> {
+        self.call(call).await
+    }
+
+    async fn upgrade_resource_identity(
+        &self,
+        call: UpgradeResourceIdentity,
+    ) -> Result<(Identity, Diagnostics), CallError> {
         self.call(call).await
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use landform_protocol::ProviderSchema;
-use landform_protocol::wire::{Types, Version, schema_from_wire};
+use landform_protocol::wire::{Types, Version, identities_from_wire, schema_from_wire};
 
 /// A schema with the types that it implies.
 #[derive(Debug)]
@@ -42,17 +42,24 @@ impl Schemas {
         if let Some(loaded) = self.memory.lock().unwrap_or_else(PoisonError::into_inner).get(sha256) {
             return Some(loaded.clone());
         }
-        let bytes = std::fs::read(self.path(sha256, version)?).ok()?;
-        let (schema, _) = schema_from_wire(version, &bytes).ok()?;
+        let [whole, identities] = self.paths(sha256, version)?;
+        let (mut schema, _) = schema_from_wire(version, &std::fs::read(whole).ok()?).ok()?;
+        (schema.identities, _) = identities_from_wire(&std::fs::read(identities).ok()?).ok()?;
         Some(self.remember(sha256, schema))
     }
 
-    /// `bytes` is the answer that `schema` was read from.
-    pub(crate) fn put(&self, sha256: &str, version: Version, bytes: &[u8], schema: ProviderSchema) -> Arc<Loaded> {
-        if let Some(path) = self.path(sha256, version)
-            && let Err(error) = write_whole(&path, bytes)
-        {
-            tracing::warn!(path = %path.display(), %error, "a provider's schema could not be cached");
+    /// `answers` are what `schema` was read from: about everything, and about identities (empty if there are none).
+    pub(crate) fn put(
+        &self,
+        sha256: &str,
+        version: Version,
+        answers: [&[u8]; 2],
+        schema: ProviderSchema,
+    ) -> Arc<Loaded> {
+        for (path, bytes) in self.paths(sha256, version).into_iter().flatten().zip(answers) {
+            if let Err(error) = write_whole(&path, bytes) {
+                tracing::warn!(path = %path.display(), %error, "a provider's schema could not be cached");
+            }
         }
         self.remember(sha256, schema)
     }
@@ -63,8 +70,9 @@ impl Schemas {
         loaded
     }
 
-    fn path(&self, sha256: &str, version: Version) -> Option<PathBuf> {
-        self.folder.as_ref().map(|folder| folder.join(format!("{sha256}.v{version}.schema")))
+    fn paths(&self, sha256: &str, version: Version) -> Option<[PathBuf; 2]> {
+        let path = |folder: &PathBuf, kind: &str| folder.join(format!("{sha256}.v{version}.{kind}"));
+        self.folder.as_ref().map(|folder| [path(folder, "schema"), path(folder, "identities")])
     }
 }
 

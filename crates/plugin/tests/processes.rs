@@ -44,6 +44,7 @@ async fn create(process: &Process, type_name: &str, config: Value, proposed: Val
             proposed,
             config: config.clone(),
             prior_private: Vec::new(),
+            prior_identity: None,
         })
         .await
         .unwrap();
@@ -55,6 +56,7 @@ async fn create(process: &Process, type_name: &str, config: Value, proposed: Val
         planned: plan.planned,
         config,
         planned_private: plan.planned_private,
+        planned_identity: None,
     };
     process.apply_resource_change(apply).await.unwrap()
 }

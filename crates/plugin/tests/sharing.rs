@@ -91,10 +91,16 @@ async fn an_object_changed_behind_its_back_is_seen_by_the_next_run() {
         config: planned.clone(),
         planned,
         planned_private: Vec::new(),
+        planned_identity: None,
     };
     let made = first.apply_resource_change(apply).await.unwrap().new_state;
     let read = |leased: Leased| {
-        let call = ReadResource { type_name: "probe_versioned".into(), current: made.clone(), private: Vec::new() };
+        let call = ReadResource {
+            type_name: "probe_versioned".into(),
+            current: made.clone(),
+            private: Vec::new(),
+            identity: None,
+        };
         async move { (process_of(&leased).await, leased.read_resource(call).await.unwrap().new_state) }
     };
     let (process, before) = read(first).await;
@@ -133,6 +139,7 @@ async fn the_time_provider_answers_each_run_anew() {
             planned,
             config: object(&ty, &[]),
             planned_private: Vec::new(),
+            planned_identity: None,
         };
         let answer = leased.apply_resource_change(apply).await.unwrap();
         assert_eq!(answer.diagnostics, []);

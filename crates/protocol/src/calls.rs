@@ -66,11 +66,24 @@ pub struct UpgradeResourceState {
     pub attributes_json: Vec<u8>,
 }
 
+/// An identity goes as JSON for the same reason.
+#[derive(Clone, Debug)]
+pub struct UpgradeResourceIdentity {
+    pub type_name: String,
+    pub version: i64,
+    pub identity_json: Vec<u8>,
+}
+
+/// What tells an object from all others of its type, for good; of the type that its own schema implies. Most types of
+/// resources have none.
+pub type Identity = Option<Value>;
+
 #[derive(Clone, Debug)]
 pub struct ReadResource {
     pub type_name: String,
     pub current: Value,
     pub private: Private,
+    pub identity: Identity,
 }
 
 #[derive(Clone, Debug)]
@@ -78,6 +91,7 @@ pub struct ReadAnswer {
     /// Null: the object is gone.
     pub new_state: Value,
     pub private: Private,
+    pub identity: Identity,
     pub diagnostics: Diagnostics,
 }
 
@@ -88,6 +102,7 @@ pub struct PlanResourceChange {
     pub proposed: Value,
     pub config: Value,
     pub prior_private: Private,
+    pub prior_identity: Identity,
 }
 
 #[derive(Clone, Debug)]
@@ -95,6 +110,7 @@ pub struct PlanAnswer {
     pub planned: Value,
     pub requires_replace: Vec<Path>,
     pub planned_private: Private,
+    pub planned_identity: Identity,
     pub legacy_type_system: bool,
     pub diagnostics: Diagnostics,
 }
@@ -106,6 +122,7 @@ pub struct ApplyResourceChange {
     pub planned: Value,
     pub config: Value,
     pub planned_private: Private,
+    pub planned_identity: Identity,
 }
 
 #[derive(Clone, Debug)]
@@ -113,6 +130,7 @@ pub struct ApplyAnswer {
     /// What exists now, also when the diagnostics say that the call failed half-way.
     pub new_state: Value,
     pub private: Private,
+    pub identity: Identity,
     pub legacy_type_system: bool,
     pub diagnostics: Diagnostics,
 }
@@ -128,6 +146,7 @@ pub struct ImportedResource {
     pub type_name: String,
     pub state: Value,
     pub private: Private,
+    pub identity: Identity,
 }
 
 #[derive(Clone, Debug)]

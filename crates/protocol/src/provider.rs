@@ -31,6 +31,12 @@ pub trait Provider: Send + Sync {
     async fn validate_data_config(&self, call: ValidateResourceConfig) -> Result<Diagnostics, CallError>;
     async fn configure(&self, call: Configure) -> Result<Diagnostics, CallError>;
     async fn upgrade_resource_state(&self, call: UpgradeResourceState) -> Result<(Value, Diagnostics), CallError>;
+    async fn upgrade_resource_identity(
+        &self,
+        _: UpgradeResourceIdentity,
+    ) -> Result<(Identity, Diagnostics), CallError> {
+        Err(CallError::Unsupported { call: "UpgradeResourceIdentity" })
+    }
     async fn read_resource(&self, call: ReadResource) -> Result<ReadAnswer, CallError>;
     async fn plan_resource_change(&self, call: PlanResourceChange) -> Result<PlanAnswer, CallError>;
     async fn apply_resource_change(&self, call: ApplyResourceChange) -> Result<ApplyAnswer, CallError>;

@@ -9,6 +9,8 @@ pub struct ProviderSchema {
     pub provider: Schema,
     pub resources: BTreeMap<String, Schema>,
     pub data_sources: BTreeMap<String, Schema>,
+    /// The schemas of resources' identities, where they have any: attributes only.
+    pub identities: BTreeMap<String, Schema>,
     /// What a module may tell the provider about itself. Nothing here does; but a provider that has this schema is
     /// sent a null in each call, as the CLI does it.
     pub provider_meta: Option<Schema>,

@@ -50,6 +50,7 @@ fn schema() -> ProviderSchema {
         provider: Schema { version: 0, block: inner },
         resources: BTreeMap::from([("x_thing".into(), Schema { version: 3, block: block.clone() })]),
         data_sources: BTreeMap::from([("x_data".into(), Schema { version: 0, block })]),
+        identities: BTreeMap::new(),
         provider_meta: Some(Schema { version: 0, block: Block::default() }),
         capabilities: ServerCapabilities {
             plan_destroy: true,
@@ -120,6 +121,7 @@ fn a_plan_survives_with_its_unknowns_private_bytes_and_paths() {
         proposed: Value::unknown(ty.clone()),
         config: Value::null(ty.clone()),
         prior_private: b"\x00private\xff".to_vec(),
+        prior_identity: None,
     };
     let read = wire_call(&types, &plan);
     let meta = plan.to_wire(&types).unwrap().provider_meta.map(|meta| meta.msgpack);
@@ -138,6 +140,7 @@ fn a_plan_survives_with_its_unknowns_private_bytes_and_paths() {
         planned: plan.proposed.clone(),
         requires_replace: vec![path.clone()],
         planned_private: vec![1, 2, 3],
+        planned_identity: None,
         legacy_type_system: true,
         diagnostics: vec![diagnostic.clone()],
     };
@@ -158,8 +161,12 @@ fn wire_call<C: Call>(types: &Types, call: &C) -> C {
 #[test]
 fn a_missing_value_is_null_and_an_unknown_type_an_error() {
     let types = Types::new(&schema());
-    let call =
-        |name: &str| ReadResource { type_name: name.into(), current: Value::null(Type::Dynamic), private: vec![] };
+    let call = |name: &str| ReadResource {
+        type_name: name.into(),
+        current: Value::null(Type::Dynamic),
+        private: vec![],
+        identity: None,
+    };
     let answer = call("x_thing").answer_from_wire(tfplugin::read_resource::Response::default(), &types).unwrap();
     assert!(answer.new_state.is_null());
     let error = call("x_other").to_wire(&types).unwrap_err();
@@ -169,7 +176,12 @@ fn a_missing_value_is_null_and_an_unknown_type_an_error() {
 #[test]
 fn a_postponed_object_is_refused() {
     let types = Types::new(&schema());
-    let call = ReadResource { type_name: "x_thing".into(), current: Value::null(Type::Dynamic), private: vec![] };
+    let call = ReadResource {
+        type_name: "x_thing".into(),
+        current: Value::null(Type::Dynamic),
+        private: vec![],
+        identity: None,
+    };
     let response = tfplugin::read_resource::Response { deferred: Some(Default::default()), ..Default::default() };
     assert!(matches!(call.answer_from_wire(response, &types), Err(WireError::Deferred)));
 }

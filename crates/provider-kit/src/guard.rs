@@ -60,9 +60,16 @@ impl<P: Provider> Provider for Guard<P> {
         caught(self.0.upgrade_resource_state(call), |diagnostics| (null, diagnostics)).await
     }
 
+    async fn upgrade_resource_identity(
+        &self,
+        call: UpgradeResourceIdentity,
+    ) -> Result<(Identity, Diagnostics), CallError> {
+        caught(self.0.upgrade_resource_identity(call), |diagnostics| (None, diagnostics)).await
+    }
+
     async fn read_resource(&self, call: ReadResource) -> Result<ReadAnswer, CallError> {
-        let (new_state, private) = (call.current.clone(), call.private.clone());
-        caught(self.0.read_resource(call), |diagnostics| ReadAnswer { new_state, private, diagnostics }).await
+        let (new_state, private, identity) = (call.current.clone(), call.private.clone(), call.identity.clone());
+        caught(self.0.read_resource(call), |diagnostics| ReadAnswer { new_state, private, identity, diagnostics }).await
     }
 
     async fn plan_resource_change(&self, call: PlanResourceChange) -> Result<PlanAnswer, CallError> {
@@ -71,6 +78,7 @@ impl<P: Provider> Provider for Guard<P> {
             planned,
             requires_replace: Vec::new(),
             planned_private,
+            planned_identity: None,
             legacy_type_system: false,
             diagnostics,
         })
@@ -82,6 +90,7 @@ impl<P: Provider> Provider for Guard<P> {
         caught(self.0.apply_resource_change(call), |diagnostics| ApplyAnswer {
             new_state,
             private,
+            identity: None,
             legacy_type_system: false,
             diagnostics,
         })

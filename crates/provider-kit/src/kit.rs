@@ -48,6 +48,10 @@ impl<D: Definition> Kit<D> {
             provider: definition.schema(),
             resources: resources.iter().map(|(name, resource)| ((*name).to_owned(), resource.schema())).collect(),
             data_sources: data_sources.iter().map(|(name, source)| ((*name).to_owned(), source.schema())).collect(),
+            identities: resources
+                .iter()
+                .filter_map(|(name, resource)| Some(((*name).to_owned(), resource.identity()?)))
+                .collect(),
             provider_meta: None,
             capabilities: ServerCapabilities {
                 plan_destroy: false,
@@ -75,6 +79,10 @@ impl<D: Definition> Kit<D> {
 
     fn null(&self, name: &str) -> Value {
         Value::null(self.schema.resources.get(name).map_or(landform_cty::Type::Dynamic, |s| s.block.implied_type()))
+    }
+
+    fn identity(&self, name: &str, state: &Value) -> Identity {
+        self.resources.get(name).filter(|_| !state.is_null())?.identity_of(state)
     }
 
     async fn plan(&self, call: &PlanResourceChange) -> Result<(Value, Vec<Path>), Failure> {
@@ -160,14 +168,31 @@ impl<D: Definition> Provider for Kit<D> {
         })
     }
 
+    async fn upgrade_resource_identity(
+        &self,
+        call: UpgradeResourceIdentity,
+    ) -> Result<(Identity, Diagnostics), CallError> {
+        let upgrade = || {
+            let failed =
+                |detail: String| Failure::from(Diagnostic::error("The stored identity cannot be read", detail));
+            let json = serde_json::from_slice(&call.identity_json).map_err(|error| failed(error.to_string()))?;
+            self.resource(&call.type_name)?.upgrade_identity(call.version, json)
+        };
+        Ok(match upgrade() {
+            Ok(identity) => (Some(identity), Vec::new()),
+            Err(failure) => (None, failure.diagnostics),
+        })
+    }
+
     async fn read_resource(&self, call: ReadResource) -> Result<ReadAnswer, CallError> {
-        let ReadResource { type_name, current, private } = call;
+        let ReadResource { type_name, current, private, .. } = call;
         let read = async { self.resource(&type_name)?.read(self.client()?, current.clone()).await };
         let (new_state, diagnostics) = match read.await {
             Ok(state) => (state.unwrap_or_else(|| self.null(&type_name)), Vec::new()),
             Err(failure) => (failure.state.map_or(current, |state| *state), failure.diagnostics),
         };
-        Ok(ReadAnswer { new_state, private, diagnostics })
+        let identity = self.identity(&type_name, &new_state);
+        Ok(ReadAnswer { new_state, private, identity, diagnostics })
     }
 
     async fn plan_resource_change(&self, call: PlanResourceChange) -> Result<PlanAnswer, CallError> {
@@ -175,18 +200,21 @@ impl<D: Definition> Provider for Kit<D> {
             Ok((planned, paths)) => (planned, paths, Vec::new()),
             Err(failure) => (call.prior, Vec::new(), failure.diagnostics),
         };
-        let planned_private = call.prior_private;
-        Ok(PlanAnswer { planned, requires_replace, planned_private, legacy_type_system: false, diagnostics })
+        // An object keeps its identity for life, and a new one gets it when it is made.
+        let (planned_private, planned_identity) = (call.prior_private, call.prior_identity);
+        let legacy_type_system = false;
+        Ok(PlanAnswer { planned, requires_replace, planned_private, planned_identity, legacy_type_system, diagnostics })
     }
 
     async fn apply_resource_change(&self, call: ApplyResourceChange) -> Result<ApplyAnswer, CallError> {
-        let (prior, private) = (call.prior.clone(), call.planned_private.clone());
+        let (prior, private, type_name) = (call.prior.clone(), call.planned_private.clone(), call.type_name.clone());
         let (new_state, diagnostics) = match self.apply(call).await {
             Ok(state) => (state, Vec::new()),
             // Without other news, what was there before is there still.
             Err(failure) => (failure.state.map_or(prior, |state| *state), failure.diagnostics),
         };
-        Ok(ApplyAnswer { new_state, private, legacy_type_system: false, diagnostics })
+        let identity = self.identity(&type_name, &new_state);
+        Ok(ApplyAnswer { new_state, private, identity, legacy_type_system: false, diagnostics })
     }
 
     async fn import_resource_state(
@@ -194,7 +222,11 @@ impl<D: Definition> Provider for Kit<D> {
         call: ImportResourceState,
     ) -> Result<(Vec<ImportedResource>, Diagnostics), CallError> {
         Ok(match self.import(&call).await {
-            Ok(state) => (vec![ImportedResource { type_name: call.type_name, state, private: Vec::new() }], Vec::new()),
+            Ok(state) => {
+                let identity = self.identity(&call.type_name, &state);
+                let imported = ImportedResource { type_name: call.type_name, state, private: Vec::new(), identity };
+                (vec![imported], Vec::new())
+            }
             Err(failure) => (Vec::new(), failure.diagnostics),
         })
     }

@@ -55,6 +55,22 @@ pub trait Resource<C>: Send + Sync {
         Err(Diagnostic::error("The stored object cannot be read", detail).into())
     }
 
+    /// The schema of what tells an object from all others of this type, if there is such a thing.
+    fn identity(&self) -> Option<Schema> {
+        None
+    }
+
+    /// The identity of an object that exists.
+    fn identity_of(&self, _state: &Value) -> Option<Value> {
+        None
+    }
+
+    /// An identity as an older version of its schema stored it, in today's form.
+    fn upgrade_identity(&self, version: i64, _stored: serde_json::Value) -> Result<Value, Failure> {
+        let detail = format!("There is no version {version} of it.");
+        Err(Diagnostic::error("The stored identity cannot be read", detail).into())
+    }
+
     /// None: there is no such object.
     async fn import(&self, client: &C, id: &str) -> Result<Option<Value>, Failure>;
 }

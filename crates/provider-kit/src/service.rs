@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use landform_protocol::wire::{
-    Call, Method, StopProvider, Types, ValidateDataConfig, ValidateProviderConfig, Version, WireError, schema_to_wire,
+    Call, Method, StopProvider, Types, ValidateDataConfig, ValidateProviderConfig, Version, WireError,
+    identities_to_wire, schema_to_wire,
 };
 use landform_protocol::*;
 use prost::Message;
@@ -86,6 +87,10 @@ impl<P: Provider + 'static> Handler for Service<P> {
                 let schema = self.provider.schema().await.map_err(status)?;
                 Ok(schema_to_wire(self.version, &schema).map_err(own_fault)?.into())
             }
+            Method::GetResourceIdentitySchemas => {
+                let schema = self.provider.schema().await.map_err(status)?;
+                Ok(identities_to_wire(&schema).into())
+            }
             Method::ValidateProviderConfig => {
                 self.answer(message, |p, ValidateProviderConfig(config)| p.validate_provider_config(config)).await
             }
@@ -95,6 +100,7 @@ impl<P: Provider + 'static> Handler for Service<P> {
             }
             Method::ConfigureProvider => self.answer(message, P::configure).await,
             Method::UpgradeResourceState => self.answer(message, P::upgrade_resource_state).await,
+            Method::UpgradeResourceIdentity => self.answer(message, P::upgrade_resource_identity).await,
             Method::ReadResource => self.answer(message, P::read_resource).await,
             Method::PlanResourceChange => self.answer(message, P::plan_resource_change).await,
             Method::ApplyResourceChange => self.answer(message, P::apply_resource_change).await,

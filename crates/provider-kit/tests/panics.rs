@@ -72,7 +72,14 @@ async fn provider() -> Guard<Kit<Clumsy>> {
 
 fn apply(prior: Value, planned: Value) -> ApplyResourceChange {
     let config = planned.clone();
-    ApplyResourceChange { type_name: "clumsy_thing".into(), prior, planned, config, planned_private: vec![7] }
+    ApplyResourceChange {
+        type_name: "clumsy_thing".into(),
+        prior,
+        planned,
+        config,
+        planned_private: vec![7],
+        planned_identity: None,
+    }
 }
 
 #[tokio::test]
@@ -109,6 +116,7 @@ async fn only_a_change_of_what_cannot_change_replaces() {
             proposed: proposed.clone(),
             config: thing(Value::null(Type::String), name),
             prior_private: vec![],
+            prior_identity: None,
         };
         let answer = provider.plan_resource_change(call).await.unwrap();
         assert_eq!((answer.planned, answer.requires_replace), (proposed, paths));

@@ -179,6 +179,13 @@ impl Provider for ForOneRun {
         self.now().upgrade_resource_state(call).await
     }
 
+    async fn upgrade_resource_identity(
+        &self,
+        call: UpgradeResourceIdentity,
+    ) -> Result<(Identity, Diagnostics), CallError> {
+        self.now().upgrade_resource_identity(call).await
+    }
+
     async fn read_resource(&self, call: ReadResource) -> Result<ReadAnswer, CallError> {
         self.now().read_resource(call).await
     }

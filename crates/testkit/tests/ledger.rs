@@ -101,6 +101,7 @@ async fn works_under_our_own_processes() {
         planned: object(Value::unknown(Type::String)),
         config: config.clone(),
         planned_private: b"kept".to_vec(),
+        planned_identity: None,
     };
     let early = process.apply_resource_change(apply.clone()).await.unwrap();
     assert_eq!(early.diagnostics[0].summary, "Provider not configured");
@@ -120,6 +121,7 @@ async fn works_under_our_own_processes() {
         proposed: object(Value::null(Type::String)),
         config: config.clone(),
         prior_private: Vec::new(),
+        prior_identity: None,
     };
     let planned = process.plan_resource_change(plan).await.unwrap().planned;
     assert_eq!(planned, object(Value::unknown(Type::String)));

@@ -157,6 +157,7 @@ watched! {
     validate_data_config(call: ValidateResourceConfig) -> Diagnostics;
     configure(call: Configure) -> Diagnostics;
     upgrade_resource_state(call: UpgradeResourceState) -> (Value, Diagnostics);
+    upgrade_resource_identity(call: UpgradeResourceIdentity) -> (Identity, Diagnostics);
     read_resource(call: ReadResource) -> ReadAnswer;
     plan_resource_change(call: PlanResourceChange) -> PlanAnswer;
     apply_resource_change(call: ApplyResourceChange) -> ApplyAnswer;

@@ -63,6 +63,7 @@ impl Provider for Builtin {
             provider_meta: None,
             resources: BTreeMap::from([(TYPE.to_owned(), Schema { version: 0, block: block() })]),
             data_sources: BTreeMap::new(),
+            identities: BTreeMap::new(),
             capabilities: ServerCapabilities { plan_destroy: true, ..ServerCapabilities::default() },
         }))
     }
@@ -92,7 +93,12 @@ impl Provider for Builtin {
     }
 
     async fn read_resource(&self, call: ReadResource) -> Result<ReadAnswer, CallError> {
-        Ok(ReadAnswer { new_state: call.current, private: Private::new(), diagnostics: Diagnostics::new() })
+        Ok(ReadAnswer {
+            new_state: call.current,
+            private: Private::new(),
+            identity: None,
+            diagnostics: Diagnostics::new(),
+        })
     }
 
     async fn plan_resource_change(&self, call: PlanResourceChange) -> Result<PlanAnswer, CallError> {
@@ -117,6 +123,7 @@ impl Provider for Builtin {
             planned,
             requires_replace,
             planned_private: Private::new(),
+            planned_identity: None,
             legacy_type_system: false,
             diagnostics: Diagnostics::new(),
         })
@@ -135,6 +142,7 @@ impl Provider for Builtin {
         Ok(ApplyAnswer {
             new_state,
             private: Private::new(),
+            identity: None,
             legacy_type_system: false,
             diagnostics: Diagnostics::new(),
         })
@@ -145,7 +153,7 @@ impl Provider for Builtin {
         call: ImportResourceState,
     ) -> Result<(Vec<ImportedResource>, Diagnostics), CallError> {
         let state = with(&super::change::empty_object(&block()), [("id", Value::string(&call.id))]);
-        let imported = ImportedResource { type_name: call.type_name, state, private: Private::new() };
+        let imported = ImportedResource { type_name: call.type_name, state, private: Private::new(), identity: None };
         Ok((vec![imported], Diagnostics::new()))
     }
 

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 use super::encode::{paths_from_json, paths_json};
 use super::eval::{Checks, Kind, Objects};
-use super::object::{Planned, Reason, bare};
+use super::object::{Identity, Planned, Reason, bare};
 use crate::{Action, Address, Mode};
 
 /// Raised when the bytes of a plan change their meaning: an older plan is then refused as stale.
@@ -106,6 +106,10 @@ struct Entry {
     before: Sealed,
     after: Sealed,
     private: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    identity_before: Option<SealedIdentity>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    identity_after: Option<SealedIdentity>,
     replace_paths: Json,
     importing: Option<String>,
     deposed: Option<String>,
@@ -149,6 +153,22 @@ impl Sealed {
     }
 }
 
+#[derive(Serialize, Deserialize)]
+struct SealedIdentity {
+    identity: Sealed,
+    version: i64,
+}
+
+impl SealedIdentity {
+    fn new(identity: &Identity) -> SealedIdentity {
+        SealedIdentity { identity: Sealed::new(&identity.value), version: identity.version }
+    }
+
+    fn open(self) -> Result<Identity, String> {
+        Ok(Identity { value: self.identity.open()?, version: self.version })
+    }
+}
+
 impl Entry {
     fn new(planned: &Planned) -> Entry {
         Entry {
@@ -159,6 +179,8 @@ impl Entry {
             before: Sealed::new(&planned.before),
             after: Sealed::new(&planned.after),
             private: STANDARD.encode(&planned.private),
+            identity_before: planned.identity_before.as_ref().map(SealedIdentity::new),
+            identity_after: planned.identity_after.as_ref().map(SealedIdentity::new),
             replace_paths: paths_json(&planned.replace_paths),
             importing: planned.importing.clone(),
             deposed: planned.deposed.clone(),
@@ -177,6 +199,8 @@ impl Entry {
             before: self.before.open()?,
             after: self.after.open()?,
             private: STANDARD.decode(&self.private).map_err(|error| error.to_string())?,
+            identity_before: self.identity_before.map(SealedIdentity::open).transpose()?,
+            identity_after: self.identity_after.map(SealedIdentity::open).transpose()?,
             replace_paths: paths_from_json(&self.replace_paths)?,
             importing: self.importing,
             deposed: self.deposed,

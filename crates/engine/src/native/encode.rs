@@ -120,6 +120,8 @@ pub fn instance(schema: &Schema, address: &Address, object: &Object) -> Result<I
         attributes: Some(attributes(&value, &schema.block.implied_type())?),
         sensitive_attributes: Some(raw(paths_text(&sensitive))?),
         private: object.private.clone(),
+        identity: object.identity.as_ref().map(|it| attributes(&it.value, &it.value.ty)).transpose()?,
+        identity_schema_version: object.identity.as_ref().map(|it| u64::try_from(it.version).unwrap_or_default()),
         dependencies,
         create_before_destroy: object.create_before_destroy,
         ..Instance::default()

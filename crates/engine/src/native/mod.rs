@@ -3,7 +3,7 @@
 //! It does what OpenTofu 1.12.6 does, call by call, for the part of the language that `lang` has; what it does not do
 //! exactly so it names in [`Engine::unsupported`], before anything is started. The measure is the transcript of calls
 //! that a provider sees from the real CLI.
-//! Absent on purpose: provisioners, remote modules, and resource identity.
+//! Absent on purpose: provisioners and remote modules.
 
 mod apply;
 mod builtin;

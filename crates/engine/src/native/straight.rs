@@ -47,7 +47,7 @@ impl Drawn<'_> {
             changes,
             outputs_change,
             warnings: self.warnings.clone(),
-            json: Some(show::plan(content, &self.config.variables_json(workspace), &self.session.schemas())),
+            json: Some(show::plan(content, &self.config, workspace, &self.session.schemas())),
         }
     }
 }

@@ -101,6 +101,9 @@ impl Loader {
     }
 
     pub(super) fn read_import(&mut self, body: &Body, range: SourceRange) {
+        if let Some(identity) = body.node.get_attribute("identity") {
+            return self.unsupported("import by identity", body.place(identity));
+        }
         self.only(body, &["to", "id", "for_each"], &[]);
         let part = |name: &str| body.node.get_attribute(name).map(|given| body.expr(&given.value));
         match (part("to"), part("id")) {

@@ -3,7 +3,8 @@ use landform_cty::Value;
 use super::tfplugin::{
     ClientCapabilities, Deferred, Diagnostic as WireDiagnostic, RawState, apply_resource_change, configure_provider,
     import_resource_state, plan_resource_change, read_data_source, read_resource, stop_provider,
-    upgrade_resource_state, validate_data_resource_config, validate_provider_config, validate_resource_config,
+    upgrade_resource_identity, upgrade_resource_state, validate_data_resource_config, validate_provider_config,
+    validate_resource_config,
 };
 use super::{Method, Types, WireError, from_dynamic, to_dynamic};
 use crate::*;
@@ -205,6 +206,42 @@ impl Call for UpgradeResourceState {
     }
 }
 
+impl Call for UpgradeResourceIdentity {
+    const METHOD: Method = Method::UpgradeResourceIdentity;
+    type Answer = (Identity, Diagnostics);
+    type Request = upgrade_resource_identity::Request;
+    type Response = upgrade_resource_identity::Response;
+
+    fn to_wire(&self, _: &Types) -> Result<Self::Request, WireError> {
+        Ok(Self::Request {
+            type_name: self.type_name.clone(),
+            version: self.version,
+            raw_identity: Some(RawState { json: self.identity_json.clone(), flatmap: Default::default() }),
+        })
+    }
+
+    fn from_wire(request: Self::Request, _: &Types) -> Result<Self, WireError> {
+        let identity_json = request.raw_identity.unwrap_or_default().json;
+        Ok(Self { type_name: request.type_name, version: request.version, identity_json })
+    }
+
+    fn answer_to_wire(
+        (identity, diagnostics): Self::Answer,
+        request: &Self,
+        types: &Types,
+    ) -> Result<Self::Response, WireError> {
+        Ok(Self::Response {
+            upgraded_identity: types.identity_to(&request.type_name, &identity)?,
+            diagnostics: to_diagnostics(diagnostics),
+        })
+    }
+
+    fn answer_from_wire(&self, response: Self::Response, types: &Types) -> Result<Self::Answer, WireError> {
+        let identity = types.identity_from(&self.type_name, response.upgraded_identity)?;
+        Ok((identity, from_diagnostics(response.diagnostics)))
+    }
+}
+
 impl Call for ReadResource {
     const METHOD: Method = Method::ReadResource;
     type Answer = ReadAnswer;
@@ -218,13 +255,14 @@ impl Call for ReadResource {
             private: self.private.clone(),
             provider_meta: types.meta(),
             client_capabilities: client_capabilities(),
-            current_identity: None,
+            current_identity: types.identity_to(&self.type_name, &self.identity)?,
         })
     }
 
     fn from_wire(request: Self::Request, types: &Types) -> Result<Self, WireError> {
         let current = from_dynamic("current_state", request.current_state, types.resource(&request.type_name)?)?;
-        Ok(Self { type_name: request.type_name, current, private: request.private })
+        let identity = types.identity_from(&request.type_name, request.current_identity)?;
+        Ok(Self { type_name: request.type_name, current, private: request.private, identity })
     }
 
     fn answer_to_wire(answer: ReadAnswer, request: &Self, types: &Types) -> Result<Self::Response, WireError> {
@@ -233,7 +271,7 @@ impl Call for ReadResource {
             diagnostics: to_diagnostics(answer.diagnostics),
             private: answer.private,
             deferred: None,
-            new_identity: None,
+            new_identity: types.identity_to(&request.type_name, &answer.identity)?,
         })
     }
 
@@ -242,6 +280,7 @@ impl Call for ReadResource {
         Ok(ReadAnswer {
             new_state: from_dynamic("new_state", response.new_state, types.resource(&self.type_name)?)?,
             private: response.private,
+            identity: types.identity_from(&self.type_name, response.new_identity)?,
             diagnostics: from_diagnostics(response.diagnostics),
         })
     }
@@ -263,7 +302,7 @@ impl Call for PlanResourceChange {
             prior_private: self.prior_private.clone(),
             provider_meta: types.meta(),
             client_capabilities: client_capabilities(),
-            prior_identity: None,
+            prior_identity: types.identity_to(&self.type_name, &self.prior_identity)?,
         })
     }
 
@@ -274,6 +313,7 @@ impl Call for PlanResourceChange {
             proposed: from_dynamic("proposed_new_state", request.proposed_new_state, ty)?,
             config: from_dynamic("config", request.config, ty)?,
             prior_private: request.prior_private,
+            prior_identity: types.identity_from(&request.type_name, request.prior_identity)?,
             type_name: request.type_name,
         })
     }
@@ -286,7 +326,7 @@ impl Call for PlanResourceChange {
             diagnostics: to_diagnostics(answer.diagnostics),
             legacy_type_system: answer.legacy_type_system,
             deferred: None,
-            planned_identity: None,
+            planned_identity: types.identity_to(&request.type_name, &answer.planned_identity)?,
         })
     }
 
@@ -296,6 +336,7 @@ impl Call for PlanResourceChange {
             planned: from_dynamic("planned_state", response.planned_state, types.resource(&self.type_name)?)?,
             requires_replace: response.requires_replace.into_iter().map(Path::from).collect(),
             planned_private: response.planned_private,
+            planned_identity: types.identity_from(&self.type_name, response.planned_identity)?,
             legacy_type_system: response.legacy_type_system,
             diagnostics: from_diagnostics(response.diagnostics),
         })
@@ -317,7 +358,7 @@ impl Call for ApplyResourceChange {
             config: to_dynamic("config", &self.config, ty)?,
             planned_private: self.planned_private.clone(),
             provider_meta: types.meta(),
-            planned_identity: None,
+            planned_identity: types.identity_to(&self.type_name, &self.planned_identity)?,
         })
     }
 
@@ -328,6 +369,7 @@ impl Call for ApplyResourceChange {
             planned: from_dynamic("planned_state", request.planned_state, ty)?,
             config: from_dynamic("config", request.config, ty)?,
             planned_private: request.planned_private,
+            planned_identity: types.identity_from(&request.type_name, request.planned_identity)?,
             type_name: request.type_name,
         })
     }
@@ -338,7 +380,7 @@ impl Call for ApplyResourceChange {
             private: answer.private,
             diagnostics: to_diagnostics(answer.diagnostics),
             legacy_type_system: answer.legacy_type_system,
-            new_identity: None,
+            new_identity: types.identity_to(&request.type_name, &answer.identity)?,
         })
     }
 
@@ -346,6 +388,7 @@ impl Call for ApplyResourceChange {
         Ok(ApplyAnswer {
             new_state: from_dynamic("new_state", response.new_state, types.resource(&self.type_name)?)?,
             private: response.private,
+            identity: types.identity_from(&self.type_name, response.new_identity)?,
             legacy_type_system: response.legacy_type_system,
             diagnostics: from_diagnostics(response.diagnostics),
         })
@@ -379,9 +422,9 @@ impl Call for ImportResourceState {
         let to_wire = |resource: ImportedResource| {
             Ok(import_resource_state::ImportedResource {
                 state: to_dynamic("state", &resource.state, types.resource(&resource.type_name)?)?,
+                identity: types.identity_to(&resource.type_name, &resource.identity)?,
                 type_name: resource.type_name,
                 private: resource.private,
-                identity: None,
             })
         };
         Ok(Self::Response {
@@ -396,6 +439,7 @@ impl Call for ImportResourceState {
         let from_wire = |resource: import_resource_state::ImportedResource| {
             Ok(ImportedResource {
                 state: from_dynamic("state", resource.state, types.resource(&resource.type_name)?)?,
+                identity: types.identity_from(&resource.type_name, resource.identity)?,
                 type_name: resource.type_name,
                 private: resource.private,
             })

@@ -68,11 +68,13 @@ macro_rules! methods {
 
 methods! {
     GetProviderSchema: "GetSchema", "GetProviderSchema";
+    GetResourceIdentitySchemas: "GetResourceIdentitySchemas", "GetResourceIdentitySchemas";
     ValidateProviderConfig: "PrepareProviderConfig", "ValidateProviderConfig";
     ValidateResourceConfig: "ValidateResourceTypeConfig", "ValidateResourceConfig";
     ValidateDataResourceConfig: "ValidateDataSourceConfig", "ValidateDataResourceConfig";
     ConfigureProvider: "Configure", "ConfigureProvider";
     UpgradeResourceState: "UpgradeResourceState", "UpgradeResourceState";
+    UpgradeResourceIdentity: "UpgradeResourceIdentity", "UpgradeResourceIdentity";
     ReadResource: "ReadResource", "ReadResource";
     PlanResourceChange: "PlanResourceChange", "PlanResourceChange";
     ApplyResourceChange: "ApplyResourceChange", "ApplyResourceChange";

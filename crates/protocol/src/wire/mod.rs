@@ -11,7 +11,7 @@ mod value;
 pub use call::{Call, StopProvider, ValidateDataConfig, ValidateProviderConfig};
 pub use method::{Method, Version};
 pub use raw::RawCodec;
-pub use schema::{schema_from_wire, schema_to_wire};
+pub use schema::{identities_from_wire, identities_to_wire, schema_from_wire, schema_to_wire};
 pub use value::{Types, WireError, from_dynamic, to_dynamic};
 
 /// By this environment variable a provider knows that it was started as one, and not by a person.

@@ -24,6 +24,49 @@ pub fn schema_to_wire(version: Version, schema: &ProviderSchema) -> Result<Vec<u
     }
 }
 
+/// Reads the answer to GetResourceIdentitySchemas, likewise.
+pub fn identities_from_wire(bytes: &[u8]) -> Result<(BTreeMap<String, Schema>, Diagnostics), WireError> {
+    let wire = tfplugin::get_resource_identity_schemas::Response::decode(bytes)
+        .map_err(|error| schema_error("the provider's identities", error))?;
+    let mut identities = BTreeMap::new();
+    for (name, identity) in wire.identity_schemas {
+        let attribute = |wire: tfplugin::resource_identity_schema::IdentityAttribute| {
+            let ty = type_from_wire(&wire.name, &wire.r#type)?;
+            let attribute = Attribute {
+                kind: AttributeKind::Plain(ty),
+                required: wire.required_for_import,
+                optional: wire.optional_for_import,
+                computed: false,
+                sensitive: false,
+                write_only: false,
+                description: wire.description,
+                deprecated: false,
+            };
+            Ok((wire.name, attribute))
+        };
+        let attributes = identity.identity_attributes.into_iter().map(attribute).collect::<Result<_, WireError>>()?;
+        identities.insert(name, Schema { version: identity.version, block: Block { attributes, ..Block::default() } });
+    }
+    Ok((identities, wire.diagnostics.into_iter().map(Into::into).collect()))
+}
+
+pub fn identities_to_wire(schema: &ProviderSchema) -> Vec<u8> {
+    use tfplugin::resource_identity_schema::IdentityAttribute;
+    let identity = |(name, schema): (&String, &Schema)| {
+        let attribute = |(name, attribute): (&String, &Attribute)| IdentityAttribute {
+            name: name.clone(),
+            r#type: type_to_wire(&attribute.implied_type()),
+            required_for_import: attribute.required,
+            optional_for_import: attribute.optional,
+            description: attribute.description.clone(),
+        };
+        let identity_attributes = schema.block.attributes.iter().map(attribute).collect();
+        (name.clone(), tfplugin::ResourceIdentitySchema { version: schema.version, identity_attributes })
+    };
+    let identity_schemas = schema.identities.iter().map(identity).collect();
+    tfplugin::get_resource_identity_schemas::Response { identity_schemas, diagnostics: Vec::new() }.encode_to_vec()
+}
+
 fn schema_error(place: &str, detail: impl ToString) -> WireError {
     WireError::Schema { place: place.into(), detail: detail.to_string() }
 }
@@ -75,6 +118,7 @@ macro_rules! schema_conversion {
                     provider: schema_from(response.provider.unwrap_or_default())?,
                     resources: schemas(response.resource_schemas)?,
                     data_sources: schemas(response.data_source_schemas)?,
+                    identities: BTreeMap::new(),
                     provider_meta: response.provider_meta.map(schema_from).transpose()?,
                     capabilities: response.server_capabilities.unwrap_or_default().into(),
                 };

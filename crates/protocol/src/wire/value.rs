@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use landform_cty::{Type, Value};
 
 use super::tfplugin;
-use crate::{Diagnostic, Path, ProviderSchema, Schema, Severity, Step};
+use crate::{Diagnostic, Identity, Path, ProviderSchema, Schema, Severity, Step};
 
 /// Why a message cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +25,7 @@ pub struct Types {
     provider: Type,
     resources: BTreeMap<String, Type>,
     data_sources: BTreeMap<String, Type>,
+    identities: BTreeMap<String, Type>,
     has_meta: bool,
 }
 
@@ -37,6 +38,7 @@ impl Types {
             provider: schema.provider.block.implied_type(),
             resources: implied(&schema.resources),
             data_sources: implied(&schema.data_sources),
+            identities: implied(&schema.identities),
             has_meta: schema.provider_meta.is_some(),
         }
     }
@@ -53,6 +55,33 @@ impl Types {
 
     pub fn resource(&self, name: &str) -> Result<&Type, WireError> {
         self.resources.get(name).ok_or_else(|| WireError::UnknownType { kind: "resource type", name: name.into() })
+    }
+
+    /// An identity goes only where the provider has a schema for it.
+    pub(super) fn identity_to(
+        &self,
+        name: &str,
+        identity: &Identity,
+    ) -> Result<Option<tfplugin::ResourceIdentityData>, WireError> {
+        match (identity, self.identities.get(name)) {
+            (Some(value), Some(ty)) if !value.is_null() => {
+                Ok(Some(tfplugin::ResourceIdentityData { identity_data: to_dynamic("identity", value, ty)? }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    pub(super) fn identity_from(
+        &self,
+        name: &str,
+        wire: Option<tfplugin::ResourceIdentityData>,
+    ) -> Result<Identity, WireError> {
+        match (wire.and_then(|wire| wire.identity_data), self.identities.get(name)) {
+            (Some(data), Some(ty)) => {
+                Ok(Some(from_dynamic("identity", Some(data), ty)?).filter(|value| !value.is_null()))
+            }
+            _ => Ok(None),
+        }
     }
 
     pub fn data_source(&self, name: &str) -> Result<&Type, WireError> {

@@ -6,12 +6,12 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value as Json;
 
-/// A plan without what describes the source instead of the change, and without its time. Paths that force a
+/// A plan without its time and without what of the refresh matters to whom. Paths that force a
 /// replacement are a set. What OpenTofu forgets to call sensitive among the planned values of a replaced object, the
 /// native engine does not forget, so that is not compared.
 pub fn plan(mut json: Json) -> Json {
     if let Some(fields) = json.as_object_mut() {
-        for name in ["configuration", "relevant_attributes", "timestamp"] {
+        for name in ["relevant_attributes", "timestamp"] {
             fields.remove(name);
         }
     }

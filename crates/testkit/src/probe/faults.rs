@@ -132,11 +132,18 @@ impl<P: Provider> Provider for Faulty<P> {
         self.0.upgrade_resource_state(call).await
     }
 
+    async fn upgrade_resource_identity(
+        &self,
+        call: UpgradeResourceIdentity,
+    ) -> Result<(Identity, Diagnostics), CallError> {
+        self.0.upgrade_resource_identity(call).await
+    }
+
     async fn read_resource(&self, call: ReadResource) -> Result<ReadAnswer, CallError> {
         let words = Words::of(&call.current);
         if let Err(diagnostic) = words.begin("read").await {
-            let ReadResource { current, private, .. } = call;
-            return Ok(ReadAnswer { new_state: current, private, diagnostics: vec![diagnostic] });
+            let ReadResource { current, private, identity, .. } = call;
+            return Ok(ReadAnswer { new_state: current, private, identity, diagnostics: vec![diagnostic] });
         }
         let mut answer = self.0.read_resource(call).await?;
         if words.say("read", "gone") {
@@ -157,6 +164,7 @@ impl<P: Provider> Provider for Faulty<P> {
                 planned: call.prior,
                 requires_replace: Vec::new(),
                 planned_private: prior_private,
+                planned_identity: None,
                 legacy_type_system: legacy,
                 diagnostics: vec![diagnostic],
             });
@@ -189,6 +197,7 @@ impl<P: Provider> Provider for Faulty<P> {
             return Ok(ApplyAnswer {
                 new_state: call.prior,
                 private: call.planned_private,
+                identity: None,
                 legacy_type_system: legacy,
                 diagnostics: vec![diagnostic],
             });

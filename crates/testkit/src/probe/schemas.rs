@@ -34,6 +34,21 @@ pub fn object() -> Schema {
     ])
 }
 
+/// An object that has an identity beside its attributes.
+pub fn identified() -> Schema {
+    with_common([
+        ("kind", string().optional().describe("Cannot be changed on an existing object.")),
+        ("size", number().optional()),
+        ("region", string().computed()),
+        ("revision", number().computed()),
+    ])
+}
+
+/// What that identity consists of.
+pub fn identity() -> Schema {
+    Schema { version: 1, ..block([("id", string().required()), ("region", string().optional())]) }
+}
+
 /// Blocks in every nesting, two levels deep.
 pub fn blocks() -> Schema {
     let port = || block([("number", number().required()), ("serial", string().computed())]);

@@ -14,16 +14,18 @@ pub struct Thing {
     pub name: &'static str,
     schema: Schema,
     replace_on: &'static [&'static str],
+    identity: Option<Schema>,
 }
 
 pub fn all(version: Version) -> Vec<Thing> {
-    let thing = |name, schema, replace_on| Thing { name, schema, replace_on };
+    let thing = |name, schema, replace_on| Thing { name, schema, replace_on, identity: None };
     let mut things = vec![
         thing("probe_object", schemas::object(), &["kind"][..]),
         thing("probe_blocks", schemas::blocks(), &[]),
         thing("probe_write_only", schemas::write_only(), &[]),
         thing("probe_legacy", schemas::legacy(), &["kind"]),
         thing("probe_versioned", schemas::versioned(), &[]),
+        Thing { identity: Some(schemas::identity()), ..thing("probe_identified", schemas::identified(), &["kind"]) },
     ];
     if version == Version::V6 {
         things.push(thing("probe_nested", schemas::nested_attributes(), &[]));
@@ -231,6 +233,22 @@ impl Resource<World> for Thing {
         Value::from_json(&stored, &self.ty()).map_err(|error| {
             Diagnostic::error("The stored object cannot be read", format!("Version {version}: {error}")).into()
         })
+    }
+
+    fn identity(&self) -> Option<Schema> {
+        self.identity.clone()
+    }
+
+    fn identity_of(&self, state: &Value) -> Option<Value> {
+        let identity = self.identity.as_ref()?;
+        let part = |name: &String| (name.clone(), state.get(name).cloned().unwrap_or(Value::null(Type::String)));
+        Some(Value::object(identity.block.attributes.keys().map(part)))
+    }
+
+    /// Version 0 had the id alone, under another name.
+    fn upgrade_identity(&self, _version: i64, stored: Json) -> Result<Value, Failure> {
+        let part = |name: &str| stored[name].as_str().map_or(Value::null(Type::String), Value::string);
+        Ok(Value::object([("id", part("key")), ("region", part("region"))]))
     }
 
     async fn import(&self, world: &World, id: &str) -> Result<Option<Value>, Failure> {

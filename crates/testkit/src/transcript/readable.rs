@@ -162,6 +162,13 @@ fn read_request(method: Method, bytes: &[u8], types: &Types, fields: &mut Fields
             fields.0.push(("raw_state", Field::Value(json.unwrap_or_else(|_| json!("«unreadable»")))));
             Some(request.type_name)
         }
+        Method::UpgradeResourceIdentity => {
+            let request: tfplugin::upgrade_resource_identity::Request = fields.decode(bytes);
+            fields.other("version", json!(request.version));
+            let json = serde_json::from_slice(&request.raw_identity.unwrap_or_default().json);
+            fields.0.push(("raw_identity", Field::Value(json.unwrap_or_else(|_| json!("«unreadable»")))));
+            Some(request.type_name)
+        }
         Method::ReadResource => {
             let request: tfplugin::read_resource::Request = fields.decode(bytes);
             fields.value("current_state", request.current_state, types.resource(&request.type_name).ok());
@@ -208,7 +215,7 @@ fn read_request(method: Method, bytes: &[u8], types: &Types, fields: &mut Fields
             fields.capabilities(request.client_capabilities);
             Some(format!("data.{}", request.type_name))
         }
-        Method::GetProviderSchema | Method::StopProvider => None,
+        Method::GetProviderSchema | Method::GetResourceIdentitySchemas | Method::StopProvider => None,
     }
 }
 
@@ -238,6 +245,11 @@ fn read_response(method: Method, bytes: &[u8], type_name: Option<&str>, types: &
         Method::UpgradeResourceState => {
             let response: tfplugin::upgrade_resource_state::Response = fields.decode(bytes);
             fields.value("upgraded_state", response.upgraded_state, ty);
+            fields.diagnostics(response.diagnostics);
+        }
+        Method::UpgradeResourceIdentity => {
+            let response: tfplugin::upgrade_resource_identity::Response = fields.decode(bytes);
+            fields.identity("upgraded_identity", response.upgraded_identity);
             fields.diagnostics(response.diagnostics);
         }
         Method::ReadResource => {
@@ -286,7 +298,7 @@ fn read_response(method: Method, bytes: &[u8], type_name: Option<&str>, types: &
             fields.diagnostics(response.diagnostics);
             fields.deferred(response.deferred);
         }
-        Method::GetProviderSchema | Method::StopProvider => {}
+        Method::GetProviderSchema | Method::GetResourceIdentitySchemas | Method::StopProvider => {}
     }
 }
 

@@ -9,7 +9,7 @@ use super::result::changed;
 use crate::native::change::{incompatibilities, sensitivity_differs};
 use crate::native::config::ResourceConfig;
 use crate::native::eval::Each;
-use crate::native::object::{Bound, Object, Outcome, Planned, Wishes, at, bare};
+use crate::native::object::{Bound, Identity, Object, Outcome, Planned, Wishes, at, bare};
 use crate::{Action, Address, Diagnostic, IntentAction};
 
 impl Apply<'_> {
@@ -63,6 +63,8 @@ impl Apply<'_> {
             planned: nothing.clone(),
             config: nothing,
             planned_private: ending.private.clone(),
+            // Of a replacement, the identity that is planned is that of the new object.
+            planned_identity: sent(&ending.identity_after).filter(|_| ending.action == Action::Delete),
         };
         let target = Target { address, deposed: deposed.as_deref() };
         let made = self.make(&bound, target, &ending.private, IntentAction::Delete, call).await?;
@@ -79,7 +81,8 @@ impl Apply<'_> {
         } else {
             let value = bound.with_marks(schema, answer.new_state, &planned.before.clone().unmark_deep_with_paths().1);
             let create_before_destroy = object.create_before_destroy && deposed.is_none();
-            let kept = Object { value, private: answer.private, create_before_destroy, ..object };
+            let identity = bound.identity(address, answer.identity);
+            let kept = Object { value, private: answer.private, identity, create_before_destroy, ..object };
             self.fate(schema, address, &kept)?
         };
         self.settle(made.intent, &bound, target, fate).await?;
@@ -158,6 +161,7 @@ impl Apply<'_> {
             planned: bare(&actual.after),
             config: bare_config,
             planned_private: actual.private.clone(),
+            planned_identity: sent(&actual.identity_after),
         };
         let action = if actual.action == Action::Update { IntentAction::Update } else { IntentAction::Create };
         let target = Target { address, deposed: None };
@@ -218,6 +222,10 @@ impl Apply<'_> {
 fn unknown_config(address: &Address) -> Diagnostic {
     let detail = format!("The configuration of {address} still has unknown values during apply.");
     at(address, Diagnostic::error("Configuration contains unknown value", detail))
+}
+
+fn sent(identity: &Option<Identity>) -> landform_protocol::Identity {
+    identity.as_ref().map(|identity| identity.value.clone())
 }
 
 fn null_like(schema: &Schema) -> Value {

@@ -48,7 +48,10 @@ pub fn steps(content: &Content, config: &Config, state: &State) -> Steps<Step> {
         let place = resource.and_then(|resource| config.graph.place(&node_of(resource)));
         let changed = match planned.action {
             Action::Create | Action::Update | Action::Read | Action::Replace | Action::CreateBeforeDestroy => true,
-            Action::NoOp => resource.is_some_and(|resource| config.block(resource).lifecycle.has_conditions()),
+            Action::NoOp => {
+                let has_conditions = |resource| config.block(resource).lifecycle.has_conditions();
+                planned.deposed.is_none() && resource.is_some_and(has_conditions)
+            }
             Action::Delete | Action::Forget => false,
         };
         let change = changed.then(|| steps.add(Step::Change(at)));

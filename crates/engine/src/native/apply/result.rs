@@ -54,6 +54,7 @@ pub fn changed(
     let object = Object {
         value: bound.with_marks(schema, new_state, &marks),
         private: answer.private,
+        identity: bound.identity(address, answer.identity),
         tainted,
         dependencies: Vec::new(),
         create_before_destroy: false,

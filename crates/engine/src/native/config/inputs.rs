@@ -49,7 +49,12 @@ pub fn collect(folder: &Path, flags: &[VariableFlag]) -> Result<BTreeMap<String,
         let variable = &module.variables[name];
         // What was given is handed on as it is; the engine converts it, and a plan shows it as it was.
         let typed = variable.typed && !variable.ty.is_primitive();
-        let unconverted = landform_lang::Variable { ty: Type::Dynamic, typed, ..variable.clone() };
+        let unconverted = landform_lang::Variable {
+            ty: Type::Dynamic,
+            typed,
+            defaults: landform_lang::Defaults::default(),
+            ..variable.clone()
+        };
         let value = bare(&variable_value(&unconverted, Some(source)).map_err(failed)?);
         let value = value.to_plain_json().map_err(|error| {
             EngineError::Diagnostics(vec![Diagnostic::error("Invalid value for input variable", error.to_string())])

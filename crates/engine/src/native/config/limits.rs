@@ -45,9 +45,7 @@ pub fn unsupported(workspace: &Workspace) -> Result<Result<Tree, Vec<Unsupported
         for resource in state.resources() {
             for instance in &resource.instances {
                 let address = resource.address(instance.index_key.clone());
-                if instance.identity.is_some() {
-                    note(format!("resource identity of {address} in the state"));
-                } else if instance.skip_destroy {
+                if instance.skip_destroy {
                     note(format!("lifecycle of {address} in the state"));
                 } else if !instance.attributes_flat.is_empty() || !instance.provider.is_empty() {
                     note(format!("old form of {address} in the state"));

@@ -363,6 +363,17 @@ impl Config {
         self.modules[0].sources.address(&provider.name, provider.alias.as_deref())
     }
 
+    /// What a module means by a provider's name, as a state names it.
+    pub fn provider_source(&self, id: ModuleId, name: &str) -> String {
+        self.modules[id].sources.address(name, None)
+    }
+
+    /// What a module wants of a provider's version, as it is written.
+    pub fn constraint(&self, id: ModuleId, name: &str) -> String {
+        let required = self.modules[id].module.required_providers.get(name);
+        required.and_then(|required| required.version.clone()).unwrap_or_default()
+    }
+
     /// The provider that is in charge of a resource: found by name in its module, or passed from the outside.
     pub fn provider_of(&self, id: ModuleId, resource: &Resource) -> String {
         let alias = resource.provider.as_ref().and_then(|(_, alias)| alias.clone());

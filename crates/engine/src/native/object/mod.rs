@@ -28,10 +28,18 @@ pub struct Bound {
 pub struct Object {
     pub value: Value,
     pub private: Vec<u8>,
+    pub identity: Option<Identity>,
     pub tainted: bool,
     pub dependencies: Vec<String>,
     /// How the object is to be replaced one day, even if the configuration does not have it any longer.
     pub create_before_destroy: bool,
+}
+
+/// What tells an object from all others of its type, with the version of the schema that it follows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Identity {
+    pub value: Value,
+    pub version: i64,
 }
 
 /// What a plan of one object has to heed besides its configuration.
@@ -57,6 +65,8 @@ pub struct Planned {
     /// Null if there is to be none.
     pub after: Value,
     pub private: Vec<u8>,
+    pub identity_before: Option<Identity>,
+    pub identity_after: Option<Identity>,
     /// The changes that cannot be made in place.
     pub replace_paths: Vec<Path>,
     pub importing: Option<String>,
@@ -113,6 +123,12 @@ impl Bound {
             let detail = format!("The provider {} does not support data source {:?}.", self.address, address.type_name);
             vec![at(address, Diagnostic::error("Invalid data source", detail))]
         })
+    }
+
+    /// An identity as the provider has told it.
+    pub fn identity(&self, address: &Address, told: landform_protocol::Identity) -> Option<Identity> {
+        let version = self.schema.identities.get(&address.type_name).map_or(0, |schema| schema.version);
+        told.map(|value| Identity { value, version })
     }
 
     /// Marks what the schema calls sensitive, and what was marked before it went to the provider.

@@ -3,7 +3,7 @@
 use landform_cty::{Path, Step, Type, Value};
 use landform_protocol::{PlanAnswer, PlanResourceChange, Schema};
 
-use super::{Bound, Object, Outcome, Planned, Reason, Wishes, bare, failed};
+use super::{Bound, Identity, Object, Outcome, Planned, Reason, Wishes, bare, failed};
 use crate::native::change::{attribute_at, invalid_plan, path_text, proposed_new, sensitivity_differs, with_ignored};
 use crate::{Action, Address};
 
@@ -26,6 +26,7 @@ impl Bound {
             Some(_) => (nothing.clone(), Vec::new()),
             None => (nothing.clone(), wishes.gone_private.clone()),
         };
+        let mut identity_before = prior.filter(|_| !tainted).and_then(|object| object.identity.clone());
         self.validate(address, config).await?;
         let (bare_config, mut config_marks) = config.clone().unmark_deep_with_paths();
         // What is only written is not in the plan, so nothing there is secret.
@@ -33,7 +34,8 @@ impl Bound {
         let bare_prior = bare(&prior_value);
         let heeded = with_ignored(block, &bare_prior, &bare_config, wishes.ignore);
         let proposed = proposed_new(block, &bare_prior, &heeded);
-        let mut first = self.ask_plan(address, &bare_prior, proposed, &heeded, prior_private).await?;
+        let known_by = identity_before.as_ref();
+        let mut first = self.ask_plan(address, (&bare_prior, known_by), proposed, &heeded, prior_private).await?;
         if first.legacy_type_system {
             first.planned = with_ignored(block, &bare_prior, &first.planned, wishes.ignore);
         }
@@ -65,13 +67,14 @@ impl Bound {
         if action == replace {
             // What comes after a replacement is a new object, so the provider plans it once more without the old one.
             let proposed = proposed_new(block, &nothing, &bare_config);
-            answer = self.ask_plan(address, &nothing, proposed, &bare_config, answer.planned_private).await?;
+            answer = self.ask_plan(address, (&nothing, None), proposed, &bare_config, answer.planned_private).await?;
         }
         let mut before = prior_value;
         if action == Action::Create
             && let Some(old) = prior.filter(|object| object.tainted)
         {
             (action, reason, before) = (replace, Some(Reason::ReplaceBecauseTainted), old.value.clone());
+            identity_before = old.identity.clone();
         }
         let after = self.with_marks(schema, answer.planned, &config_marks);
         if action == Action::NoOp && sensitivity_differs(&before, &after) {
@@ -83,6 +86,7 @@ impl Bound {
         {
             // The old object is gone (or deposed) by now, so what is left of the replacement looks like a create.
             (action, before) = (earlier.action, earlier.before.clone());
+            identity_before = earlier.identity_before.clone();
         }
         Ok(Planned {
             address: address.clone(),
@@ -92,6 +96,8 @@ impl Bound {
             before,
             after,
             private: answer.planned_private,
+            identity_before,
+            identity_after: self.identity(address, answer.planned_identity),
             replace_paths,
             importing: None,
             deposed: None,
@@ -103,10 +109,11 @@ impl Bound {
     /// Plans the end of an object.
     pub async fn plan_destroy(&self, address: &Address, object: &Object, reason: Option<Reason>) -> Outcome<Planned> {
         let nothing = Value::null(self.resource(address)?.block.implied_type());
-        let mut private = object.private.clone();
+        let (mut private, mut identity_after) = (object.private.clone(), None);
         if self.schema.capabilities.plan_destroy {
             let prior = bare(&object.value);
-            let answer = self.ask_plan(address, &prior, nothing.clone(), &nothing, private).await?;
+            let prior = (&prior, object.identity.as_ref());
+            let answer = self.ask_plan(address, prior, nothing.clone(), &nothing, private).await?;
             if !answer.planned.is_null() {
                 return Err(vec![self.broken(
                     address,
@@ -115,6 +122,7 @@ impl Bound {
                 )]);
             }
             private = answer.planned_private;
+            identity_after = self.identity(address, answer.planned_identity);
         }
         Ok(Planned {
             address: address.clone(),
@@ -124,6 +132,8 @@ impl Bound {
             before: object.value.clone(),
             after: nothing,
             private,
+            identity_before: object.identity.clone(),
+            identity_after,
             replace_paths: Vec::new(),
             importing: None,
             deposed: None,
@@ -135,7 +145,7 @@ impl Bound {
     async fn ask_plan(
         &self,
         address: &Address,
-        prior: &Value,
+        (prior, identity): (&Value, Option<&Identity>),
         proposed: Value,
         config: &Value,
         prior_private: Vec<u8>,
@@ -146,6 +156,7 @@ impl Bound {
             proposed,
             config: config.clone(),
             prior_private,
+            prior_identity: identity.map(|identity| identity.value.clone()),
         };
         let mut answer = self.provider.plan_resource_change(call).await.map_err(|error| failed(address, &error))?;
         let diagnostics = std::mem::take(&mut answer.diagnostics);

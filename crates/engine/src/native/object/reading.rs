@@ -2,10 +2,11 @@
 
 use landform_cty::{Mark, Marks, Value};
 use landform_protocol::{
-    ImportResourceState, ReadDataSource, ReadResource, UpgradeResourceState, ValidateResourceConfig,
+    ImportResourceState, ReadDataSource, ReadResource, UpgradeResourceIdentity, UpgradeResourceState,
+    ValidateResourceConfig,
 };
 
-use super::{Bound, Object, Outcome, at, bare, failed};
+use super::{Bound, Identity, Object, Outcome, at, bare, failed};
 use crate::native::change::{mark_existing, normalise_legacy};
 use crate::native::encode;
 use crate::state::Instance;
@@ -21,6 +22,7 @@ impl Object {
         Object {
             value: mark_existing(bare(value), &places),
             private: Vec::new(),
+            identity: None,
             tainted: false,
             dependencies: Vec::new(),
             create_before_destroy: false,
@@ -94,25 +96,66 @@ impl Bound {
         Ok(Object {
             value: mark_existing(value, &places),
             private: instance.private.clone(),
+            identity: self.read_identity(address, instance).await?,
             tainted: instance.tainted(),
             dependencies: instance.dependencies.clone(),
             create_before_destroy: instance.create_before_destroy,
         })
     }
 
+    /// The identity that the state has for an object, in the form of today's schema.
+    async fn read_identity(&self, address: &Address, instance: &Instance) -> Outcome<Option<Identity>> {
+        let Some(stored) = &instance.identity else { return Ok(None) };
+        let schema = self.schema.identities.get(&address.type_name);
+        let now = schema.map_or(0, |schema| schema.version);
+        let version = i64::try_from(instance.identity_schema_version.unwrap_or_default()).unwrap_or(i64::MAX);
+        if version > now {
+            let detail = format!(
+                "The current identity of {address} was created by a newer provider version than is currently selected. \
+                 Upgrade the {} provider to work with this identity.",
+                self.address
+            );
+            let summary = "Resource identity managed by newer provider version";
+            return Err(vec![at(address, Diagnostic::error(summary, detail))]);
+        }
+        if version < now {
+            let (type_name, identity_json) = (address.type_name.clone(), stored.get().into());
+            let call = UpgradeResourceIdentity { type_name, version, identity_json };
+            let (identity, diagnostics) =
+                self.provider.upgrade_resource_identity(call).await.map_err(|error| failed(address, &error))?;
+            return match self.accept(address, diagnostics, identity)? {
+                Some(value) => Ok(Some(Identity { value, version: now })),
+                None => Err(vec![self.broken(address, "Provider returned no identity after upgrade", "returned none")]),
+            };
+        }
+        // Without a schema it means nothing to the provider, and it is not sent.
+        let Some(schema) = schema else { return Ok(None) };
+        let unreadable =
+            |detail: String| vec![at(address, Diagnostic::error("Invalid resource identity in state", detail))];
+        let json = serde_json::from_str(stored.get()).map_err(|error| unreadable(error.to_string()))?;
+        let value = Value::from_json(&json, &schema.block.implied_type());
+        Ok(Some(Identity { value: value.map_err(|error| unreadable(error.to_string()))?, version }))
+    }
+
     /// Asks the provider how the object is now; `None` if it is gone, with what the provider wants to be kept all the same.
     pub async fn refresh(&self, address: &Address, object: Object) -> Outcome<(Option<Object>, Vec<u8>)> {
         let schema = self.resource(address)?;
         let (current, places) = object.value.clone().unmark_deep_with_paths();
-        let call = ReadResource { type_name: address.type_name.clone(), current, private: object.private.clone() };
+        let call = ReadResource {
+            type_name: address.type_name.clone(),
+            current,
+            private: object.private.clone(),
+            identity: object.identity.as_ref().map(|identity| identity.value.clone()),
+        };
         let answer = self.provider.read_resource(call).await.map_err(|error| failed(address, &error))?;
+        let identity = self.identity(address, answer.identity);
         let (value, private) = self.accept(address, answer.diagnostics, (answer.new_state, answer.private))?;
         let value = normalise_legacy(&schema.block, value);
         if value.is_null() {
             return Ok((None, private));
         }
         let value = self.with_marks(schema, value, &places);
-        Ok((Some(Object { value, private, ..object }), Vec::new()))
+        Ok((Some(Object { value, private, identity, ..object }), Vec::new()))
     }
 
     /// Takes over an object that exists already.
@@ -138,6 +181,7 @@ impl Bound {
         Ok(Object {
             value: found.state,
             private: found.private,
+            identity: self.identity(address, found.identity),
             tainted: false,
             dependencies: Vec::new(),
             create_before_destroy: false,

@@ -40,6 +40,8 @@ impl Planner<'_> {
             before: Value::null(schema.block.implied_type()),
             after: after.clone(),
             private: Vec::new(),
+            identity_before: None,
+            identity_after: None,
             replace_paths: Vec::new(),
             importing: None,
             deposed: None,

@@ -11,7 +11,7 @@ use landform_protocol::Schema;
 use super::Planner;
 use crate::native::encode;
 use crate::native::eval::warning;
-use crate::native::object::{Bound, Object, Outcome, Planned, at, bare};
+use crate::native::object::{Bound, Object, Planned, at, bare};
 use crate::{Action, Address, Diagnostic};
 
 impl Planner<'_> {
@@ -51,21 +51,11 @@ impl Planner<'_> {
         others
     }
 
-    /// The plan from another prior object, if this one leaves something as it is that nobody has seen.
-    pub(super) async fn sure(
-        &self,
-        planned: Planned,
-        prior: Option<&Object>,
-        others: &[Object],
-        again: impl AsyncFn(&Object) -> Outcome<Planned>,
-    ) -> Outcome<Planned> {
-        let changes_in_place = matches!(planned.action, Action::NoOp | Action::Update);
-        let Some(prior) = prior.filter(|_| changes_in_place) else { return Ok(planned) };
-        let Some(assumed) = assumed_prior(prior, &planned.after, others) else { return Ok(planned) };
-        let replanned = again(&assumed).await?;
-        match replanned.action {
-            Action::Update => Ok(Planned { assumed: true, ..replanned }),
-            Action::NoOp => Ok(planned),
+    /// Of the plan from the object as it is read and the plan from an assumed one, that which is carried out.
+    pub(super) fn surer(&self, planned: Planned, assumed: Planned) -> Planned {
+        match assumed.action {
+            Action::Update => Planned { assumed: true, ..assumed },
+            Action::NoOp => planned,
             _ => {
                 let detail = format!(
                     "An update of {} was interrupted, and reading does not tell whether it was made. It cannot be made again \
@@ -74,19 +64,23 @@ impl Planner<'_> {
                 );
                 let doubt = warning(Diagnostic::error("Update in doubt", detail));
                 self.session.warnings.add(vec![at(&planned.address, doubt)]);
-                Ok(planned)
+                planned
             }
         }
     }
 }
 
-/// The prior object with other values for whatever the plan leaves alone although it may be otherwise.
-fn assumed_prior(prior: &Object, after: &Value, others: &[Object]) -> Option<Object> {
+/// The prior object with other values for whatever the plan leaves alone although it may be otherwise; `None` if that is
+/// nothing.
+pub(super) fn assumed_prior(prior: &Object, planned: &Planned, others: &[Object]) -> Option<Object> {
+    if others.is_empty() || !matches!(planned.action, Action::NoOp | Action::Update) {
+        return None;
+    }
     let mut parts = prior.value.as_mapping()?.clone();
     let mut assumed = false;
     for (name, part) in &mut parts {
         let same = |value: &Value| bare(value).equals(&bare(part)).as_bool() == Some(true);
-        if !after.get(name).is_some_and(same) {
+        if !planned.after.get(name).is_some_and(same) {
             continue;
         }
         let other = others.iter().filter_map(|other| other.value.get(name)).find(|other| !same(other)).cloned();

@@ -266,6 +266,8 @@ impl<'a> Planner<'a> {
             before: before.value.clone(),
             after: now.clone(),
             private: Vec::new(),
+            identity_before: before.identity.clone(),
+            identity_after: after.and_then(|object| object.identity.clone()),
             replace_paths: Vec::new(),
             importing: None,
             deposed: None,

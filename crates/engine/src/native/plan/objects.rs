@@ -3,10 +3,11 @@ use std::collections::BTreeMap;
 use futures::future::join_all;
 use landform_cty::Value;
 
+use super::doubts::assumed_prior;
 use super::{Known, Planner};
 use crate::native::config::ResourceConfig;
 use crate::native::eval::{Each, Keys};
-use crate::native::object::{Object, Outcome, Reason, Wishes, at};
+use crate::native::object::{Outcome, Reason, Wishes, at};
 use crate::{Action, Address, Diagnostic, Key, Mode};
 
 impl Planner<'_> {
@@ -93,9 +94,11 @@ impl Planner<'_> {
             create_before_destroy: resource.create_before_destroy,
             gone_private,
         };
-        let planned = bound.plan(address, object.as_ref(), &config, &wishes, None).await?;
-        let again = async |prior: &Object| bound.plan(address, Some(prior), &config, &wishes, None).await;
-        let mut planned = self.sure(planned, object.as_ref(), &others, again).await?;
+        let mut planned = bound.plan(address, object.as_ref(), &config, &wishes, None).await?;
+        if let Some(assumed) = object.as_ref().and_then(|prior| assumed_prior(prior, &planned, &others)) {
+            let again = bound.plan(address, Some(&assumed), &config, &wishes, None).await?;
+            planned = self.surer(planned, again);
+        }
         planned.importing = importing.cloned();
         planned.previous = self.moved.get(address).cloned();
         if planned.replaces() && self.eval.protects(resource, &address.module)? {

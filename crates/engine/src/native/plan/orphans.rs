@@ -1,9 +1,11 @@
 use futures::future::join_all;
+use landform_cty::Value;
+use landform_protocol::Schema;
 
 use super::objects::protected;
 use super::{Known, Planner};
 use crate::native::eval::warning;
-use crate::native::object::{Object, Outcome, Reason, at};
+use crate::native::object::{Object, Outcome, Planned, Reason, at};
 use crate::state::Instance;
 use crate::{Action, Address, Diagnostic, EngineError, Mode};
 
@@ -45,7 +47,7 @@ impl Planner<'_> {
         }
         let mut planned = bound.plan_destroy(address, &object, Some(reason)).await?;
         if removal == Some(false) {
-            planned.action = Action::Forget;
+            (planned.action, planned.identity_after) = (Action::Forget, None);
         } else if let Some(resource) = self.config().resource(address)
             && reason != Reason::DeleteBecauseNoModule
             && self.eval.protects(resource, &address.module)?
@@ -71,11 +73,15 @@ impl Planner<'_> {
         // How it was to be replaced does not matter to what is replaced already.
         let object = object.map(|object| Object { create_before_destroy: false, ..object });
         self.remember(schema, (address, key), provider, object.as_ref())?;
-        if let Some(object) = object.filter(|_| self.mode != Mode::RefreshOnly) {
-            let mut planned = bound.plan_destroy(address, &object, None).await?;
-            planned.deposed = known.deposed.clone();
-            self.note(planned);
+        if self.mode == Mode::RefreshOnly {
+            return Ok(());
         }
+        let mut planned = match object {
+            Some(object) => bound.plan_destroy(address, &object, None).await?,
+            None => nothing_left(address, provider, schema),
+        };
+        planned.deposed = known.deposed.clone();
+        self.note(planned);
         Ok(())
     }
 
@@ -117,5 +123,26 @@ impl Planner<'_> {
         let outcomes = join_all(objects.map(destroy)).await;
         self.world().diagnostics.extend(outcomes.into_iter().filter_map(Result::err).flatten());
         self.end_of_walk()
+    }
+}
+
+/// The object is gone already. OpenTofu's plan mentions it all the same.
+fn nothing_left(address: &Address, provider: &str, schema: &Schema) -> Planned {
+    let nothing = Value::null(schema.block.implied_type());
+    Planned {
+        address: address.clone(),
+        provider: provider.to_owned(),
+        action: Action::NoOp,
+        reason: None,
+        before: nothing.clone(),
+        after: nothing,
+        private: Vec::new(),
+        identity_before: None,
+        identity_after: None,
+        replace_paths: Vec::new(),
+        importing: None,
+        deposed: None,
+        previous: None,
+        assumed: false,
     }
 }

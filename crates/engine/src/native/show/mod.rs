@@ -1,7 +1,8 @@
-//! Plans and states in the JSON of `tofu show -json`. Left out of a plan's JSON are `configuration` and
-//! `relevant_attributes`, which describe the source rather than the change.
+//! Plans and states in the JSON of `tofu show -json`. Left out of a plan's JSON are `relevant_attributes`, which tell what
+//! of the refresh matters to the rest.
 
 mod checks;
+mod configuration;
 mod text;
 
 use std::collections::BTreeMap;
@@ -13,12 +14,13 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value as Json, json};
 
 use super::change::schema_marks;
+use super::config::Config;
 use super::content::{Content, PlannedOutput};
 use super::encode;
 use super::eval::parent_instance;
 use super::object::{Planned, Reason, bare};
 use crate::state::{Instance, Resource, State, TERRAFORM_VERSION};
-use crate::{Action, Address, Key};
+use crate::{Action, Address, Key, Workspace};
 use checks::{checks, stored_checks};
 pub use text::state_text;
 
@@ -31,7 +33,7 @@ pub fn schema_of<'a>(schemas: &'a Schemas, provider: &str, address: &Address) ->
     types.get(&address.type_name)
 }
 
-pub fn plan(content: &Content, variables: &BTreeMap<String, Json>, schemas: &Schemas) -> Json {
+pub fn plan(content: &Content, config: &Config, workspace: &Workspace, schemas: &Schemas) -> Json {
     let mut changes: Vec<&Planned> = content.changes.iter().collect();
     changes.sort_by(|a, b| order(a).cmp(&order(b)));
     let mut json = json!({
@@ -41,6 +43,7 @@ pub fn plan(content: &Content, variables: &BTreeMap<String, Json>, schemas: &Sch
         "timestamp": content.timestamp,
         "errored": false,
     });
+    json["configuration"] = configuration::configuration(config, schemas);
     let mut put = |name: &str, value: Json, present: bool| {
         if present {
             json[name] = value;
@@ -52,6 +55,7 @@ pub fn plan(content: &Content, variables: &BTreeMap<String, Json>, schemas: &Sch
         content.outputs.iter().map(|(name, output)| (name.clone(), output_change(output))).collect();
     put("output_changes", Json::Object(outputs.clone()), !outputs.is_empty());
     let shown = |value: &Json| json!({ "value": value });
+    let variables = config.variables_json(workspace);
     let variables: Map<_, _> = variables.iter().map(|(name, value)| (name.clone(), shown(value))).collect();
     put("variables", Json::Object(variables.clone()), !variables.is_empty());
     let drift: Vec<Json> = content.drift.iter().map(resource_change).collect();
@@ -130,6 +134,12 @@ fn resource_change(planned: &Planned) -> Json {
     if let Some(id) = &planned.importing {
         change.insert("importing".into(), json!({ "id": id }));
     }
+    if let Some(identity) = &planned.identity_before {
+        change.insert("before_identity".into(), plain(&identity.value));
+    }
+    if let Some(identity) = &planned.identity_after {
+        change.insert("after_identity".into(), plain(&identity.value));
+    }
     json.insert("change".into(), Json::Object(change));
     if let Some(reason) = planned.reason {
         json.insert("action_reason".into(), json!(reason));
@@ -172,6 +182,10 @@ fn planned_values(content: &Content, changes: &[&Planned], schemas: &Schemas) ->
                 None => planned.after.clone(),
             };
             json.insert("sensitive_values".into(), sensitive_places(&after));
+            if let Some(identity) = &planned.identity_after {
+                json.insert("identity".into(), plain(&identity.value));
+                json.insert("identity_schema_version".into(), json!(identity.version));
+            }
             (&planned.address, Json::Object(json))
         })
         .collect();
@@ -282,6 +296,12 @@ fn stored_object(resource: &Resource, instance: &Instance, schemas: &Schemas) ->
     }
     if instance.tainted() {
         json.insert("tainted".into(), json!(true));
+    }
+    if let Some(identity) = &instance.identity {
+        json.insert("identity".into(), serde_json::from_str(identity.get()).unwrap_or_default());
+        if let Some(version) = instance.identity_schema_version {
+            json.insert("identity_schema_version".into(), json!(version));
+        }
     }
     if let Some(key) = &instance.deposed {
         json.insert("deposed_key".into(), json!(key));
