@@ -1,3 +1,4 @@
+mod drift;
 mod state;
 
 use std::fmt;
@@ -18,6 +19,8 @@ use crate::{
     TemplateDetail, TemplateList, TemplateUse, TemplateUseList, TemplateVersion, Tenant, TenantList, TenantSpec,
     Timestamp, Token, TokenList, TokenMade, TokenSpec, Webhook, WebhookList, WebhookMade, WebhookSpec,
 };
+
+pub use drift::DriftFilter;
 
 const CONNECT: Duration = Duration::from_secs(10);
 

@@ -4,7 +4,7 @@ use landform_domain::{ConnectionName, DeploymentName, EngineChoice, TemplateName
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ProblemBody, Run, Timestamp};
+use crate::{Drift, ProblemBody, Run, Timestamp};
 
 /// What a deployment is to be: the body of a `PUT`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -58,8 +58,11 @@ pub struct Deployment {
     pub applied_generation: Option<i64>,
     /// Its end was asked for.
     pub destroying: bool,
+    /// The last run that was no drift check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_run: Option<Run>,
+    #[serde(default)]
+    pub drift: Drift,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }

@@ -1,5 +1,5 @@
 use landform_domain::recovery::Answer;
-use landform_domain::{EngineName, event};
+use landform_domain::{DriftSummary, EngineName, event};
 use serde::{Deserialize, Serialize};
 
 use crate::{ProblemBody, Timestamp};
@@ -35,6 +35,8 @@ pub enum EventBody {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         reasons: Vec<String>,
     },
+    /// What a drift check has found.
+    Drift(DriftSummary),
     /// What the engine reports, in its own words.
     Progress(serde_json::Value),
     /// So many reports did not fit and were dropped.
@@ -60,6 +62,7 @@ impl From<event::EventBody> for EventBody {
             event::EventBody::CancelRequested { by } => EventBody::CancelRequested { by },
             event::EventBody::Answered { address, answer, by } => EventBody::Answered { address, answer, by },
             event::EventBody::Engine { engine, version, reasons } => EventBody::Engine { engine, version, reasons },
+            event::EventBody::Drift(summary) => EventBody::Drift(summary),
             event::EventBody::Progress(report) => EventBody::Progress(report),
             event::EventBody::Dropped { count } => EventBody::Dropped { count },
             event::EventBody::Note { text } => EventBody::Note { text },

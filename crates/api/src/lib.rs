@@ -8,6 +8,7 @@ mod access;
 mod client;
 mod connection;
 mod deployment;
+mod drift;
 mod event;
 mod problem;
 mod resource;
@@ -20,17 +21,20 @@ mod webhook;
 
 pub use access::{AuditEntry, AuditList, Token, TokenList, TokenMade, TokenSpec};
 pub use client::{
-    AuditFilter, BatchResults, Client, ClientError, Events, Location, ResourceFilter, RunFilter, Scope, Write,
-    install_cryptography,
+    AuditFilter, BatchResults, Client, ClientError, DriftFilter, Events, Location, ResourceFilter, RunFilter, Scope,
+    Write, install_cryptography,
 };
 pub use connection::{Connection, ConnectionList, ConnectionSpec, ConnectionTest};
 pub use deployment::{
     Accepted, BatchLine, BatchMethod, BatchResult, Deployment, DeploymentList, DeploymentSpec, Output, Outputs,
 };
+pub use drift::{Drift, DriftGroup, DriftList, DriftSchedule, DriftScheduled, DriftedDeployment, FailedCheck};
 pub use event::{Event, EventBody, EventList};
 pub use problem::ProblemBody;
 pub use resource::{Resource, ResourceList};
-pub use run::{FailureGroup, FailureList, Recovery, Reject, Rejection, RetryAll, Rollback, Run, RunList, RunRequest};
+pub use run::{
+    Blocked, FailureGroup, FailureList, Recovery, Reject, Rejection, RetryAll, Rollback, Run, RunList, RunRequest,
+};
 pub use state::{StateEdited, StateMove, StateRemove, StateVersion, StateVersionList};
 pub use template::{
     Template, TemplateDetail, TemplateFile, TemplateList, TemplateUse, TemplateUseList, TemplateVersion,

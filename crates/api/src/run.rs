@@ -19,6 +19,9 @@ pub struct Run {
     pub status: String,
     /// The status will not change any more.
     pub finished: bool,
+    /// Why it waits although it is queued, and until when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<Blocked>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineName>,
     pub requires_approval: bool,
@@ -61,6 +64,13 @@ impl Run {
     pub fn waits_for_a_person(&self) -> bool {
         matches!(self.status.as_str(), "awaiting_approval" | "needs_recovery")
     }
+}
+
+/// Nobody takes the run up before a time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Blocked {
+    pub reason: String,
+    pub until: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]

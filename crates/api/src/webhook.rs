@@ -9,7 +9,7 @@ use crate::Timestamp;
 #[serde(deny_unknown_fields)]
 pub struct WebhookSpec {
     pub url: String,
-    /// Statuses of runs, such as `failed`; all of them if it is empty.
+    /// Statuses of runs, such as `failed`, or `drifted` and `drift_resolved`; all of them if it is empty.
     #[serde(default)]
     pub events: Vec<String>,
 }
@@ -38,7 +38,7 @@ pub struct WebhookList {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Delivery {
     pub id: i64,
-    /// Such as `run.succeeded`.
+    /// Such as `run.succeeded` or `deployment.drifted`.
     pub event: String,
     pub tenant: TenantName,
     pub deployment: DeploymentName,

@@ -1,6 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::EngineName;
+use crate::drift::DriftSummary;
 use crate::recovery::Answer;
 use crate::run::Status;
 
@@ -26,6 +27,8 @@ pub enum EventBody {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         reasons: Vec<String>,
     },
+    /// What a drift check has found.
+    Drift(DriftSummary),
     /// What the engine reports, in its own words.
     Progress(serde_json::Value),
     /// So many reports did not fit and were dropped.

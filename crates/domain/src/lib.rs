@@ -7,6 +7,7 @@
 
 pub mod access;
 pub mod declared;
+pub mod drift;
 pub mod engine;
 pub mod error;
 pub mod event;
@@ -20,6 +21,7 @@ pub mod state_edit;
 pub mod template;
 
 pub use access::{Actor, Right, Role};
+pub use drift::{Drift, DriftStatus, DriftSummary, DriftedAttribute, DriftedObject};
 pub use engine::{EngineChoice, EngineName};
 pub use error::{Class, Code, Problem};
 pub use event::EventBody;

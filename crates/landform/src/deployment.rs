@@ -179,10 +179,11 @@ pub async fn list(args: List, connection: &Connection, json: bool) -> Result<(),
             d.generation.to_string(),
             d.applied_generation.map_or("-".to_owned(), |generation| generation.to_string()),
             d.last_run.as_ref().map_or("-".to_owned(), show::status),
+            crate::drift::words(&d.drift),
         ]
     };
     show::table(
-        &["DEPLOYMENT", "TEMPLATE", "GENERATION", "APPLIED", "LAST RUN"],
+        &["DEPLOYMENT", "TEMPLATE", "GENERATION", "APPLIED", "LAST RUN", "DRIFT"],
         deployments.iter().map(row).collect(),
     );
     Ok(())

@@ -7,6 +7,7 @@ mod credentials;
 mod demo;
 mod deployment;
 mod doctor;
+mod drift;
 mod engine;
 mod failure;
 mod house;
@@ -99,6 +100,9 @@ enum Command {
     State(state::Command),
     /// The inventory: what all states have
     Resources(resources::List),
+    /// Drift: what is different at a vendor from what the states say
+    #[command(subcommand)]
+    Drift(drift::Command),
     /// Runs
     #[command(subcommand)]
     Run(run::Command),
@@ -152,6 +156,7 @@ async fn main() -> ExitCode {
         Command::Resume(args) => manage::pause(args, false, &connection, json).await,
         Command::State(command) => state::run(command, &connection, json).await,
         Command::Resources(args) => resources::list(args, &connection, json).await,
+        Command::Drift(command) => drift::run(command, &connection, json).await,
         Command::Run(command) => run::run(command, &connection, json).await,
         Command::Sim(args) => sim::run(args, json).await,
         Command::Engine(command) => engine::run(command, &connection, json).await,

@@ -70,6 +70,9 @@ pub fn run(run: &Run) {
 
 pub fn status(run: &Run) -> String {
     let words = run.status.replace('_', " ");
+    if let Some(blocked) = &run.blocked {
+        return format!("{words}, blocked until {}: {}", blocked.until, blocked.reason);
+    }
     match (&run.superseded_by, run.cancel_requested && !run.finished) {
         (Some(successor), _) => format!("{words} by {successor}"),
         (None, true) => format!("{words}, asked to stop"),
@@ -90,6 +93,9 @@ pub fn event(event: &Event) -> String {
         EventBody::Engine { engine, version, reasons } if reasons.is_empty() => format!("engine {engine} ({version})"),
         EventBody::Engine { engine, version, reasons } => {
             format!("engine {engine} ({version}), because: {}", reasons.join("; "))
+        }
+        EventBody::Drift(found) => {
+            format!("drift: {} objects are changed, {} are gone", found.changed, found.gone)
         }
         EventBody::Progress(report) => progress(report),
         EventBody::Dropped { count } => format!("{count} reports were dropped"),

@@ -51,6 +51,14 @@ pub async fn to_the_end(client: &Client, run: Run, json: bool) -> Result<(), Fai
     verdict(&run)
 }
 
+/// Waits for the end of a run with progress on standard error, and shows nothing of it.
+pub async fn quietly(client: &Client, run: Run, json: bool) -> Result<(), Failure> {
+    let screen = Screen::new(json);
+    let run = follow(client, run.id, |event| screen.show(event)).await?;
+    screen.clear();
+    verdict(&run)
+}
+
 /// Shows the events of a run on standard output until it has ended.
 pub async fn aloud(client: &Client, id: RunId, json: bool) -> Result<(), Failure> {
     let run = follow(client, id, |event| {

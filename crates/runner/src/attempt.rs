@@ -22,7 +22,7 @@ use crate::spool::Spool;
 use crate::{recover, report};
 
 /// A run that ends its worker every time must not do so for ever.
-const MOST_ATTEMPTS: i64 = 25;
+pub(crate) const MOST_ATTEMPTS: i64 = 25;
 
 /// What every attempt of a worker shares.
 pub(crate) struct Shop {
@@ -99,6 +99,7 @@ impl Attempt<'_> {
         }
         let work = std::mem::replace(&mut self.claim.work, Work::Plan);
         match work {
+            Work::Plan if self.claim.kind == Kind::Check => self.check(workspace).await,
             Work::Plan => self.plan_and_apply(workspace).await,
             Work::Apply { plan } => self.apply_approved(workspace, &plan).await,
             Work::Recover { journal } => self.recover(workspace, &journal).await,
@@ -238,7 +239,11 @@ impl Attempt<'_> {
 
     /// Plans with the chosen engine; where the choice is free and the native engine finds only now what it cannot do,
     /// with the CLI. After this the engine never changes.
-    async fn plan(&self, chosen: Chosen, workspace: &Workspace) -> Result<(Arc<dyn Engine>, Plan), EngineError> {
+    pub(crate) async fn plan(
+        &self,
+        chosen: Chosen,
+        workspace: &Workspace,
+    ) -> Result<(Arc<dyn Engine>, Plan), EngineError> {
         let Chosen { engine, reasons } = chosen;
         let free = self.claim.engine == EngineChoice::Auto && name(engine.kind()) == EngineName::Native;
         self.chose(&engine, reasons);
@@ -278,6 +283,7 @@ impl Attempt<'_> {
             mode: match self.claim.kind {
                 Kind::Apply => Mode::Normal,
                 Kind::Destroy => Mode::Destroy,
+                Kind::Check => Mode::RefreshOnly,
             },
             adopt: self.claim.adopt.iter().map(adopt).collect(),
             replace: self.claim.replace.clone(),
@@ -453,7 +459,7 @@ fn end(outcome: Outcome) -> Done {
     }))
 }
 
-fn fail(problem: Problem) -> Done {
+pub(crate) fn fail(problem: Problem) -> Done {
     end(Outcome::Failed(problem))
 }
 
@@ -462,7 +468,7 @@ pub(crate) fn denied(violations: &[Violation]) -> Problem {
     Problem::new(Code::TemplateDenied, all.join("; "))
 }
 
-fn broken(message: String) -> Problem {
+pub(crate) fn broken(message: String) -> Problem {
     Problem::new(Code::RunBroken, message)
 }
 

@@ -9,6 +9,7 @@
 mod attempt;
 pub mod built_in;
 mod choose;
+mod drift;
 mod folders;
 mod identity;
 mod keeper;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
+use landform_domain::run::Kind;
 use landform_engine::Stop;
 use landform_engine::policy::Policy;
 use landform_store::{Claim, Claimed, Store, StoreError, WorkerId};
@@ -132,6 +133,7 @@ impl Worker {
             identity,
             memory,
             slots: Arc::new(Semaphore::new(settings.concurrency.max(1))),
+            checks: Arc::new(Semaphore::new((settings.concurrency / 2).max(1))),
             poll: settings.poll,
             closing: closing.clone(),
             stopping: stopping.clone(),
@@ -177,6 +179,9 @@ struct Floor {
     shop: Arc<Shop>,
     identity: Identity,
     slots: Arc<Semaphore>,
+    /// Of these, so many at most for drift checks: whoever wants a change finds a place although everything is being
+    /// looked at.
+    checks: Arc<Semaphore>,
     memory: Arc<Memory>,
     poll: Duration,
     closing: Stop,
@@ -199,6 +204,9 @@ impl Floor {
 
     async fn serve(&self, attempts: &mut JoinSet<()>) {
         attempts.spawn(clean_up(self.shop.clone()));
+        // Ends with this function, and not before the last attempt.
+        let mut keeping = JoinSet::new();
+        keeping.spawn(keep_accounts(self.shop.store.clone(), self.identity.id.clone()));
         let mut doorbell = self.shop.store.doorbell();
         while !self.closing.is_cancelled() {
             let slot = tokio::select! {
@@ -210,21 +218,24 @@ impl Floor {
             // Whatever else is free is filled by the same claim.
             let more = std::iter::from_fn(|| self.slots.clone().try_acquire_owned().ok()).take(MOST_AT_ONCE - 1);
             let slots: Vec<OwnedSemaphorePermit> = std::iter::once(slot).chain(more).collect();
+            let checks = std::iter::from_fn(|| self.checks.clone().try_acquire_owned().ok()).take(slots.len());
+            let mut checks: Vec<OwnedSemaphorePermit> = checks.collect();
             let asked = Instant::now();
-            let Some(claimed) = self.claim(slots.len()).await else { break };
+            let Some(claimed) = self.claim(slots.len(), checks.len()).await else { break };
             match claimed {
                 Ok(Claimed { claims, .. }) if !claims.is_empty() => {
                     for (claim, slot) in claims.into_iter().zip(slots) {
                         let (shop, stop) = (self.shop.clone(), self.stopping.child_token());
                         let place = self.memory.reserve(claim.memory);
+                        let check = if claim.kind == Kind::Check { checks.pop() } else { None };
                         attempts.spawn(async move {
                             carry_out(&shop, claim, asked, stop).await;
-                            drop((slot, place));
+                            drop((slot, place, check));
                         });
                     }
                 }
                 Ok(Claimed { no_room, .. }) => {
-                    drop(slots);
+                    drop((slots, checks));
                     tokio::select! {
                         // The next one needs what others have: whoever ends makes room, or another worker takes it.
                         () = self.memory.freed(), if no_room => {}
@@ -234,7 +245,7 @@ impl Floor {
                     }
                 }
                 Err(error) => {
-                    drop(slots);
+                    drop((slots, checks));
                     tracing::warn!(%error, "no run could be claimed");
                     tokio::select! {
                         () = tokio::time::sleep(AFTER_AN_ERROR) => {}
@@ -244,15 +255,21 @@ impl Floor {
             }
         }
         while attempts.join_next().await.is_some() {}
+        keeping.shutdown().await;
+        // A store that does not answer is not waited for: the accounts are free when their lease runs out.
+        let freeing = self.shop.store.free_accounts(&self.identity.id);
+        if let Ok(Err(error)) = tokio::time::timeout(AFTER_AN_ERROR, freeing).await {
+            tracing::warn!(%error, "the vendors' accounts could not be given up");
+        }
     }
 
     /// `None`: the worker closes, and a store that does not answer is not waited for. Whatever it may still grant is void
     /// at the next start.
-    async fn claim(&self, most: usize) -> Option<Result<Claimed, StoreError>> {
+    async fn claim(&self, most: usize, checks: usize) -> Option<Result<Claimed, StoreError>> {
         let claiming = async {
             // First what is known, so that nobody is asked about it.
             self.shop.spool.bring(&self.shop.store).await?;
-            self.shop.store.claim_within(&self.identity.id, most, self.memory.room()).await
+            self.shop.store.claim_with_checks(&self.identity.id, most, checks, self.memory.room()).await
         };
         let given_up = async {
             self.closing.cancelled().await;
@@ -261,6 +278,16 @@ impl Floor {
         tokio::select! {
             claimed = claiming => Some(claimed),
             () = given_up => None,
+        }
+    }
+}
+
+/// Vendors' accounts that this worker owns stay its own for as long as it works.
+async fn keep_accounts(store: Store, worker: WorkerId) {
+    loop {
+        tokio::time::sleep(store.lease() / 3).await;
+        if let Err(error) = store.renew_accounts(&worker).await {
+            tracing::warn!(%error, "the vendors' accounts could not be renewed");
         }
     }
 }

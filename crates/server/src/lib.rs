@@ -11,6 +11,7 @@ mod archive;
 mod audit;
 mod connections;
 mod deployments;
+mod drift;
 mod failures;
 mod metrics;
 mod pause;

@@ -121,8 +121,22 @@ pub(crate) fn deployment(deployment: store::Deployment) -> api::Deployment {
         applied_generation: deployment.applied_generation,
         destroying: deployment.kind == Kind::Destroy,
         last_run: deployment.last_run.map(run),
+        drift: drift(deployment.drift),
         created_at: at(deployment.created_at),
         updated_at: at(deployment.updated_at),
+    }
+}
+
+pub(crate) fn drift(fact: store::DriftFact) -> api::Drift {
+    api::Drift {
+        status: fact.status,
+        checked_at: fact.checked_at.map(at),
+        run: fact.run,
+        drifted_since: fact.drifted_since.map(at),
+        summary: fact.summary,
+        diff: fact.objects,
+        failed: fact.failed.map(|failed| api::FailedCheck { run: failed.run, code: failed.code, at: at(failed.at) }),
+        schedule: fact.every.map(|every| api::DriftScheduled { every, next_at: fact.next_at.map(at) }),
     }
 }
 
@@ -145,6 +159,7 @@ pub(crate) fn run(run: store::Run) -> api::Run {
         generation: run.generation,
         status: run.status.word().to_owned(),
         finished: run.status.is_final(),
+        blocked: run.blocked.map(|blocked| api::Blocked { reason: blocked.reason, until: at(blocked.until) }),
         engine: run.engine,
         requires_approval: run.requires_approval,
         plan_only: run.plan_only,

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use landform_api::Accepted;
-use landform_domain::run::Status;
+use landform_domain::run::{Kind, Status};
 use landform_domain::{Code, RunId};
 use landform_store::{Run, StoreError};
 use tokio::time::Instant;
@@ -27,7 +27,9 @@ pub(crate) async fn answer(server: &Server, run: Run, wait: Option<Duration>) ->
         let accepted = Accepted { run: view::run(run), outputs: None };
         return Ok((StatusCode::ACCEPTED, location, Json(accepted)).into_response());
     }
-    let outputs = if run.status.is_success() { outputs(server, &run).await? } else { None };
+    // A drift check has nothing to do with them.
+    let with_outputs = run.status.is_success() && run.kind != Kind::Check;
+    let outputs = if with_outputs { outputs(server, &run).await? } else { None };
     Ok((StatusCode::OK, location, Json(Accepted { run: view::run(run), outputs })).into_response())
 }
 

@@ -9,6 +9,9 @@ use crate::problem::Refusal;
 use crate::request::{JsonBody, Names};
 use crate::{Server, view};
 
+/// What is told of deployments rather than of runs.
+const OF_DEPLOYMENTS: [&str; 2] = ["drifted", "drift_resolved"];
+
 const LONGEST_ADDRESS: usize = 2000;
 
 pub(crate) async fn create(
@@ -61,8 +64,9 @@ fn check(spec: &api::WebhookSpec) -> Result<(), Refusal> {
     if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
         return invalid("an address is no place for a password");
     }
-    match spec.events.iter().find(|event| !Status::WORDS.contains(&event.as_str())) {
-        Some(_) => invalid(&format!("events are statuses of runs: {}", Status::WORDS.join(", "))),
+    let words: Vec<&str> = Status::WORDS.into_iter().chain(OF_DEPLOYMENTS).collect();
+    match spec.events.iter().find(|event| !words.contains(&event.as_str())) {
+        Some(_) => invalid(&format!("events are statuses of runs, or about drift: {}", words.join(", "))),
         None => Ok(()),
     }
 }

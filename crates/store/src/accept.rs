@@ -295,7 +295,7 @@ async fn refuse_beyond_waiting(tx: &mut Tx, locked: &Locked, most: Option<i64>) 
     let row = tx
         .exactly_one(
             "SELECT COUNT(*) AS count FROM (SELECT 1 FROM runs
-                 WHERE tenant = $1 AND claimable <> 0 AND deployment <> $2 LIMIT $3) AS waiting",
+                 WHERE tenant = $1 AND claimable <> 0 AND kind <> 'check' AND deployment <> $2 LIMIT $3) AS waiting",
             params![locked.tenant.as_str(), locked.id.to_string(), most],
         )
         .await?;
@@ -307,7 +307,7 @@ async fn refuse_beyond_waiting(tx: &mut Tx, locked: &Locked, most: Option<i64>) 
 }
 
 /// Ids carry the database's time, so that they sort the same for everyone.
-async fn new_id<T>(tx: &mut Tx, make: fn(u64, &[u8; 10]) -> T) -> Result<T, StoreError> {
+pub(crate) async fn new_id<T>(tx: &mut Tx, make: fn(u64, &[u8; 10]) -> T) -> Result<T, StoreError> {
     let now = tx.exactly_one("SELECT {now} AS now", params![]).await?.int("now")?;
     let mut random = [0u8; 10];
     fill_random(&mut random)?;
@@ -391,8 +391,9 @@ pub(crate) async fn load_desired(
 
 /// The fair order's present: just before the key that is next, or where nothing waits the highest that was claimed. The
 /// highest alone would be wrong: a claim that passes over rows which are locked at that moment may take one from far behind.
+/// Drift checks, whose keys begin at 2^60, are no part of it.
 const FAIR_NOW: &str = "SELECT COALESCE(
-    (SELECT MIN(r.order_key) - 1 FROM runs r WHERE r.claimable = 1),
+    (SELECT MIN(r.order_key) - 1 FROM runs r WHERE r.claimable = 1 AND r.order_key < 1152921504606846976),
     (SELECT MAX(reached) FROM queue_clock), 0) AS now";
 
 /// A tenant's runs follow each other at distance 1 in the fair order, and a tenant that was idle starts at the order's

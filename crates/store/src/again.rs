@@ -10,6 +10,7 @@ use crate::accept::{Accepted, Desired, insert_run, load_desired, supersede_older
 use crate::audit::{Deed, write_down};
 use crate::catalog::resolve_template;
 use crate::db::{Row, Tx, params};
+use crate::drift::{self, checks_give_way};
 use crate::error::StoreError;
 use crate::inventory;
 use crate::keys::Sealer;
@@ -109,6 +110,9 @@ impl Store {
         if !before.status.is_final() || before.status.is_success() {
             return Err(Problem::new(Code::MoveIllegal, format!("run {id} is {}", before.status)).into());
         }
+        if before.kind == Kind::Check {
+            return self.check_drift(&before.tenant, &before.deployment, by).await;
+        }
         let key = self.tenant_key(&before.tenant).await?;
         let mut tx = self.db().begin().await?;
         let locked = lock_by_name(&mut tx, &before.tenant, &before.deployment).await?;
@@ -122,6 +126,16 @@ impl Store {
         tx.commit().await?;
         self.inner.bell.ring();
         Ok(run)
+    }
+
+    /// Brings what has drifted back to what it should be: an ordinary run of the present generation, which needs approval
+    /// where changes do.
+    pub async fn heal(&self, tenant: &TenantName, name: &DeploymentName, by: &Actor) -> Result<Run, StoreError> {
+        if self.deployment(tenant, name).await?.kind == Kind::Destroy {
+            let message = "the deployment is being destroyed: there is nothing to heal";
+            return Err(Problem::new(Code::MoveIllegal, message).into());
+        }
+        self.run_again(tenant, name, RunRequest::default(), by).await
     }
 
     /// A new generation with the template, the inputs and the connections of an earlier run. Whether it needs approval
@@ -156,6 +170,7 @@ impl Store {
     pub async fn forget(&self, tenant: &TenantName, name: &DeploymentName, by: &Actor) -> Result<(), StoreError> {
         let mut tx = self.db().begin().await?;
         let locked = lock_by_name(&mut tx, tenant, name).await?.ok_or_else(|| unknown_deployment(tenant, name))?;
+        checks_give_way(&mut tx, locked.id, &Command::Cancel { by: by.name.clone() }).await?;
         let sql = "SELECT active_run FROM deployments WHERE id = $1";
         let row = tx.exactly_one(sql, params![locked.id.to_string()]).await?;
         if let Some(holder) = row.text_or_null("active_run")? {
@@ -175,6 +190,7 @@ impl Store {
         ] {
             tx.execute(sql, params![locked.id.to_string()]).await?;
         }
+        drift::forget(&mut tx, &locked.id.to_string()).await?;
         inventory::clear(&mut tx, tenant, name).await?;
         let detail = json!({"generation": locked.generation, "state_version": locked.state_version});
         let deed = Deed { action: "deployment.forget", tenant: Some(tenant), target: name.to_string(), detail };
@@ -244,8 +260,10 @@ async fn again(
         .await?;
     }
     let run = insert_run(tx, locked, locked.generation, &desired, request, by).await?;
-    // A trial changes nothing, so it is in nobody's way.
-    if !request.plan_only {
+    // A trial changes nothing, so it is in nobody's way; but somebody waits for it, and for a drift check nobody does.
+    if request.plan_only {
+        checks_give_way(tx, locked.id, &Command::Supersede { by: run.id }).await?;
+    } else {
         supersede_older(tx, locked, run.id).await?;
     }
     let detail = json!({

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::audit::{Deed, write_down};
 use crate::db::{Tx, params};
+use crate::drift::checks_give_way;
 use crate::error::StoreError;
 use crate::open::Store;
 use crate::read::unknown_run;
@@ -71,6 +72,7 @@ impl Store {
         if let (Command::Approve { .. }, Some((by, ..))) = (&command, &deed) {
             refuse_own_approval(&mut tx, &run, by).await?;
             refuse_overdue(&mut tx, &run).await?;
+            checks_give_way(&mut tx, deployment, &Command::Supersede { by: id }).await?;
         }
         let run = advance(&mut tx, deployment, &run, command, Means::default()).await?;
         if let Some((by, action, detail)) = deed {

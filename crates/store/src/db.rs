@@ -2,7 +2,7 @@
 //!
 //! SQL uses `$1` placeholders and words in braces that differ by dialect: `{now}` (milliseconds by the database's
 //! clock), `{lock}` (lock the rows read), `{lock_both}` (those of `d` and `r`), `{lock_or_skip}` (the same, passing over
-//! locked ones), `{json}` (behind a text: the JSON in it), and `{strings $1}` (the rows `e.at`, counted from 0, and `e.value` of a JSON array of strings).
+//! locked ones), `{skip_locked}` (`{lock}`, passing over locked ones), `{json}` (behind a text: the JSON in it), and `{strings $1}` (the rows `e.at`, counted from 0, and `e.value` of a JSON array of strings).
 //! SQLite needs no row locks: it has one writer, and transactions take turns (see `group`).
 
 use std::borrow::Cow;
@@ -190,6 +190,7 @@ const SQLITE_WORDS: Words = &[
     ("{now}", "CAST(unixepoch('subsec') * 1000 AS INTEGER)"),
     ("{json}", ""),
     ("{lock_or_skip}", ""),
+    ("{skip_locked}", ""),
     ("{lock_both}", ""),
     ("{lock_shared}", ""),
     ("{lock}", ""),
@@ -200,6 +201,7 @@ const POSTGRES_WORDS: Words = &[
     ("{now}", "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"),
     ("{json}", "::jsonb"),
     ("{lock_or_skip}", "FOR UPDATE OF d, r SKIP LOCKED"),
+    ("{skip_locked}", "FOR UPDATE SKIP LOCKED"),
     ("{lock_both}", "FOR UPDATE OF d, r"),
     ("{lock_shared}", "FOR KEY SHARE"),
     ("{lock}", "FOR UPDATE"),

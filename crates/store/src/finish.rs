@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use landform_domain::recovery::Verdict;
-use landform_domain::run::{Command, Outcome, PlanSummary, Status};
+use landform_domain::run::{Command, Kind, Outcome, PlanSummary, Status};
 use landform_domain::{EngineName, EventBody};
 
 use crate::claim::Lease;
 use crate::db::{Tx, params};
+use crate::drift;
 use crate::error::StoreError;
 use crate::journal::{close_journal, doubt, forget_doubted, room_for_events};
 use crate::keys::{self, Sealer};
@@ -80,6 +81,8 @@ impl Store {
         let mut tx = self.db().begin().await?;
         let (locked, run) = fence_run(&mut tx, lease).await?;
         let waits = planned.effective && run.requires_approval;
+        // A plan compares the state with what there is before anything else.
+        let finds_no_drift = locked.drifted && planned.json.as_deref().is_some_and(is_free_of_drift);
         let (expires_at, sealed_plan) = match waits {
             true => {
                 let now = tx.exactly_one("SELECT {now} AS now", params![]).await?.int("now")?;
@@ -98,11 +101,15 @@ impl Store {
         if let Some(outputs) = planned.outputs.filter(|_| !planned.effective) {
             keep_outputs(&mut tx, &sealer, &locked, &outputs).await?;
         }
-        if !planned.effective && !run.plan_only {
+        // A check looks at what was applied last, and proves nothing about what was wished for.
+        if !planned.effective && !run.plan_only && run.kind != Kind::Check {
             forget_doubted(&mut tx, &locked).await?;
         }
         let run = advance(&mut tx, locked.id, &run, command, means).await?;
         memory::remember(&mut tx, lease, run.engine, planned.memory).await?;
+        if run.status == Status::Unchanged && finds_no_drift {
+            drift::settle(&mut tx, &sealer, &locked, &run).await?;
+        }
         tx.commit().await?;
         self.inner.meter.moved(run.id, "plan", &run.status, run.engine);
         self.inner.bell.ring();
@@ -128,10 +135,14 @@ impl Store {
             .await?;
         }
         close_journal(&mut tx, &locked, &[]).await?;
-        if finish.outcome == Outcome::Succeeded {
+        if finish.outcome == Outcome::Succeeded && run.kind != Kind::Check {
             forget_doubted(&mut tx, &locked).await?;
         }
-        let phase = if run.status == Status::Planning { "plan" } else { "apply" };
+        let phase = match (&run.status, run.kind) {
+            (_, Kind::Check) => "check",
+            (Status::Planning, _) => "plan",
+            _ => "apply",
+        };
         let mut means = chosen(finish.engines);
         if !finish.reports.is_empty() {
             let room = room_for_events(&mut tx, lease.run).await?;
@@ -139,6 +150,13 @@ impl Store {
         }
         let run = advance(&mut tx, locked.id, &run, Command::Finish(finish.outcome), means).await?;
         memory::remember(&mut tx, lease, run.engine, finish.memory).await?;
+        match (&run.status, run.kind) {
+            (Status::Succeeded, Kind::Apply) => drift::settle(&mut tx, &sealer, &locked, &run).await?,
+            (Status::Failed(problem), Kind::Check) => {
+                drift::check_failed(&mut tx, &locked, &run, problem.code).await?;
+            }
+            _ => {}
+        }
         tx.commit().await?;
         self.inner.meter.moved(run.id, phase, &run.status, run.engine);
         self.inner.bell.ring();
@@ -189,7 +207,12 @@ impl Store {
     }
 }
 
-fn chosen(engines: Vec<EngineChosen>) -> Means {
+fn is_free_of_drift(plan: &[u8]) -> bool {
+    let plan: Result<serde_json::Value, _> = serde_json::from_slice(plan);
+    plan.is_ok_and(|plan| plan["resource_drift"].as_array().is_none_or(Vec::is_empty))
+}
+
+pub(crate) fn chosen(engines: Vec<EngineChosen>) -> Means {
     let engine = engines.last().map(|chosen| chosen.engine);
     Means { engine, events: engines.into_iter().map(EngineChosen::event).collect(), ..Means::default() }
 }

@@ -23,6 +23,7 @@ pub(crate) enum Kind {
     PlanJson,
     Intent,
     Settlement,
+    Drift,
 }
 
 impl Kind {
@@ -37,6 +38,7 @@ impl Kind {
             Kind::PlanJson => "plan-json",
             Kind::Intent => "intent",
             Kind::Settlement => "settlement",
+            Kind::Drift => "drift",
         }
     }
 }

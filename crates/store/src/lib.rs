@@ -9,6 +9,7 @@
 
 mod accept;
 mod access;
+mod account;
 mod again;
 mod audit;
 mod catalog;
@@ -19,6 +20,7 @@ mod connection;
 mod copy;
 mod db;
 mod doorbell;
+mod drift;
 mod error;
 mod finish;
 mod group;
@@ -44,6 +46,7 @@ mod webhook;
 
 pub use accept::{Accepted, DeploymentWrite, IdempotencyKey};
 pub use access::{KeepToken, NewToken, Token};
+pub use account::Ownership;
 pub use again::{FailureGroup, RunRequest};
 pub use audit::{AuditEntry, AuditFilter};
 pub use catalog::{TemplateUse, TenantSettings};
@@ -52,6 +55,7 @@ pub use claim::{Adoption, Claim, Claimed, Lease, Renewed, Work, WorkerId};
 pub use connection::{Connection, ConnectionValues};
 pub use copy::{back_up, bring_back};
 pub use doorbell::Doorbell;
+pub use drift::{DriftFact, DriftFilter, DriftGroup, DriftedDeployment, FailedCheck};
 pub use error::StoreError;
 pub use finish::{EngineChosen, Finish, Planned, Resolution};
 pub use inventory::{Resource, ResourceFilter, ResourcePage, ResourcePlace};
@@ -66,5 +70,5 @@ pub use retention::Retention;
 pub use ring::KeyLimits;
 pub use spool::{Brought, SpooledSettlement};
 pub use states::{EditedState, NoEditor, StateEditor, StateVersionInfo};
-pub use view::{Deployment, Event, Outputs, Run, StateVersion, Template, TemplateVersion, Tenant};
+pub use view::{Blocked, Deployment, Event, Outputs, Run, StateVersion, Template, TemplateVersion, Tenant};
 pub use webhook::{Delivery, DueDelivery, Sent, Webhook};

@@ -1,6 +1,7 @@
 //! The state for clients outside: any `tofu` or `terraform` with the `http` backend. A lock of theirs keeps runs away, a
 //! run keeps them away, and the epoch rises with each lock, so nobody who was there before can write afterwards.
 
+use landform_domain::run::Command;
 use landform_domain::{Actor, Code, DeploymentName, Problem, Right, TenantName};
 use serde_json::{Value, json};
 
@@ -8,6 +9,7 @@ use crate::accept::create_row;
 use crate::audit::{Deed, write_down};
 use crate::claim::waiting::unpark_what_is_free;
 use crate::db::{Tx, params};
+use crate::drift;
 use crate::error::StoreError;
 use crate::inventory;
 use crate::keys::Kind;
@@ -174,6 +176,7 @@ impl Store {
         )
         .await?;
         inventory::clear(&mut tx, tenant, name).await?;
+        drift::unknown_again(&mut tx, &locked.id.to_string()).await?;
         note(&mut tx, by, "state.delete", &locked, json!({"version": version})).await?;
         tx.commit().await
     }
@@ -190,8 +193,10 @@ pub(crate) async fn note(
     write_down(tx, by, deed).await
 }
 
-/// Who keeps others away from the state: an outside client, or a run.
+/// Who keeps others away from the state: an outside client, or a run. A drift check keeps nobody away.
 async fn holder(tx: &mut Tx, locked: &Locked) -> Result<Option<LockInfo>, StoreError> {
+    let command = Command::Cancel { by: "a client that wants the state".to_owned() };
+    drift::checks_give_way(tx, locked.id, &command).await?;
     let sql = "SELECT info FROM state_locks WHERE deployment = $1";
     if let Some(row) = tx.one(sql, params![locked.id.to_string()]).await? {
         return Ok(Some(serde_json::from_str(&row.text("info")?)?));

@@ -4,6 +4,7 @@ use landform_domain::{Code, ConnectionName, DeploymentId, DeploymentName, Proble
 
 use crate::catalog::unknown_tenant;
 use crate::db::{Row, params};
+use crate::drift::{DriftFact, drift_columns};
 use crate::error::StoreError;
 use crate::keys::{Kind, Sealer};
 use crate::open::Store;
@@ -30,12 +31,16 @@ pub struct RunFilter {
 
 const PAGE: u32 = 100;
 
-const DEPLOYMENT: &str =
+const DEPLOYMENT: &str = concat!(
     "SELECT d.id, d.tenant, d.name, d.generation, d.applied_generation, d.paused, d.created_at, d.updated_at,
         g.kind, g.template, g.template_version, g.inputs, g.engine, g.requires_approval, g.time_limit,
-        (SELECT MAX(r.id) FROM runs r WHERE r.deployment = d.id) AS last_run
+        (SELECT MAX(r.id) FROM runs r WHERE r.deployment = d.id AND r.kind <> 'check') AS last_run, ",
+    drift_columns!(),
+    "
      FROM deployments d JOIN generations g ON g.deployment = d.id AND g.generation = d.generation
-     WHERE d.tenant = $1 AND ($2 = '' OR d.name = $2) ORDER BY d.name";
+        LEFT JOIN drift f ON f.deployment = d.id
+     WHERE d.tenant = $1 AND ($2 = '' OR d.name = $2) ORDER BY d.name"
+);
 
 /// Above every id: they begin with a hexadecimal digit.
 const AFTER_ALL: &str = "g";
@@ -57,7 +62,11 @@ impl Store {
     pub async fn deployment(&self, tenant: &TenantName, name: &DeploymentName) -> Result<Deployment, StoreError> {
         let row = self.db().read_one(DEPLOYMENT, params![tenant.as_str(), name.as_str()]).await?;
         match row {
-            Some(row) => self.deployment_from_row(&row).await,
+            Some(row) => {
+                let mut deployment = self.deployment_from_row(&row).await?;
+                deployment.drift = self.drift(tenant, name).await?;
+                Ok(deployment)
+            }
             None => Err(unknown_deployment(tenant, name)),
         }
     }
@@ -95,6 +104,7 @@ impl Store {
             time_limit: row.int_or_null("time_limit")?,
             paused: row.flag("paused")?,
             last_run,
+            drift: DriftFact::from_row(row)?,
             created_at: row.int("created_at")?,
             updated_at: row.int("updated_at")?,
         })

@@ -74,7 +74,8 @@ impl Store {
             .all(
                 "SELECT r.id, r.deployment, r.generation, r.ended_at,
                     CAST(CASE WHEN EXISTS (SELECT 1 FROM deployments d WHERE d.id = r.deployment)
-                        AND NOT EXISTS (SELECT 1 FROM runs n WHERE n.deployment = r.deployment AND n.id > r.id)
+                        AND NOT EXISTS (SELECT 1 FROM runs n WHERE n.deployment = r.deployment AND n.id > r.id
+                            AND n.kind <> 'check') AND r.kind <> 'check'
                     THEN 1 ELSE 0 END AS BIGINT) AS stays
                  FROM runs r
                  WHERE r.ended_at < {now} - $1 AND (r.ended_at, r.id) > ($2, $3)

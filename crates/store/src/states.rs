@@ -6,6 +6,7 @@ use landform_domain::{Actor, Code, DeploymentName, Problem, RunId, StateEdit, Te
 use serde_json::json;
 
 use crate::db::{Row, Tx, params};
+use crate::drift;
 use crate::error::StoreError;
 use crate::inventory;
 use crate::keys::{Kind, Sealer};
@@ -156,6 +157,9 @@ impl Store {
             params![locked.id.to_string(), version, by.map(|run| run.generation)],
         )
         .await?;
+        if by.is_none() {
+            drift::unknown_again(tx, &locked.id.to_string()).await?;
+        }
         prune_states(tx, locked.id, version, self.inner.retention.state_versions).await?;
         inventory::project(tx, sealer, &locked.tenant, &locked.name, state).await?;
         Ok(version)

@@ -7,6 +7,7 @@ use landform_domain::{DeploymentId, DeploymentName, EngineName, EventBody, RunId
 use crate::claim::Lease;
 use crate::claim::waiting::{hand_slot_on, unpark};
 use crate::db::{Row, Tx, params};
+use crate::drift;
 use crate::error::StoreError;
 use crate::inventory;
 use crate::view::Run;
@@ -21,6 +22,8 @@ pub(crate) struct Locked {
     pub(crate) state_version: Option<i64>,
     pub(crate) last_state_version: i64,
     pub(crate) epoch: i64,
+    /// The last look has found drift.
+    pub(crate) drifted: bool,
 }
 
 impl Locked {
@@ -35,6 +38,7 @@ impl Locked {
             state_version: row.int_or_null("d_state_version")?,
             last_state_version: row.int("d_last_state_version")?,
             epoch: row.int("d_epoch")?,
+            drifted: row.flag("d_drifted")?,
         })
     }
 }
@@ -44,7 +48,7 @@ macro_rules! locked_columns {
     () => {
         "d.id AS d_id, d.tenant AS d_tenant, d.name AS d_name, d.generation AS d_generation,
          d.state_generation AS d_state_generation, d.state_version AS d_state_version,
-         d.last_state_version AS d_last_state_version, d.epoch AS d_epoch"
+         d.last_state_version AS d_last_state_version, d.epoch AS d_epoch, d.drifted AS d_drifted"
     };
 }
 pub(crate) use locked_columns;
@@ -53,7 +57,9 @@ pub(crate) use locked_columns;
 macro_rules! run_columns {
     () => {
         "r.id, r.deployment, r.tenant, r.name, r.kind, r.generation, r.requires_approval, r.plan_only, r.cancel_requested,
-         r.detail, r.engine, r.author, r.author_name, r.attempts, r.created_at, r.started_at, r.ended_at"
+         r.detail, r.engine, r.author, r.author_name, r.attempts, r.created_at, r.started_at, r.ended_at,
+         CASE WHEN r.claimable = 5 THEN r.not_before END AS not_before,
+         CASE WHEN r.claimable = 5 THEN r.blocked_by END AS blocked_by"
     };
 }
 pub(crate) use run_columns;
@@ -277,7 +283,9 @@ async fn remove_deployment(tx: &mut Tx, id: String, generation: i64) -> Result<(
     if gone == 1 {
         tx.execute("DELETE FROM generations WHERE deployment = $1", params![id.clone()]).await?;
         tx.execute("DELETE FROM generation_connections WHERE deployment = $1", params![id.clone()]).await?;
+        drift::forget(tx, &id).await?;
     } else {
+        drift::unknown_again(tx, &id).await?;
         tx.execute(
             "UPDATE deployments SET state_version = NULL, state_generation = NULL, applied_generation = NULL,
                 outputs = NULL, updated_at = {now} WHERE id = $1",

@@ -25,18 +25,35 @@ impl Chore for Prune {
     const ATTEMPTS: u16 = 1;
 }
 
+/// Asks for the drift checks whose time has come.
+#[derive(Clone, Serialize, Deserialize)]
+struct AskForChecks {}
+
+impl Chore for AskForChecks {
+    const KIND: &'static str = "ask_for_drift_checks";
+    const ATTEMPTS: u16 = 1;
+}
+
+const LOOK_FOR_CHECKS_EVERY: Duration = Duration::from_secs(5);
 const LOOK_FOR_OVERDUE_EVERY: Duration = Duration::from_secs(5);
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
 
 impl Store {
     /// What the store wants done once in a while, whoever else adds chores to it.
     pub fn upkeep(&self) -> Chores {
-        let (expiring, pruning) = (self.clone(), self.clone());
+        let (expiring, pruning, checking) = (self.clone(), self.clone(), self.clone());
         Chores::new()
             .every(LOOK_FOR_OVERDUE_EVERY, ExpireApprovals {}, move |_| {
                 let store = expiring.clone();
                 async move {
                     store.expire_overdue().await?;
+                    Ok(ChoreEnd::Done)
+                }
+            })
+            .every(LOOK_FOR_CHECKS_EVERY, AskForChecks {}, move |_| {
+                let store = checking.clone();
+                async move {
+                    store.ask_for_due_checks().await?;
                     Ok(ChoreEnd::Done)
                 }
             })

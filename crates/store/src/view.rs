@@ -8,6 +8,7 @@ use landform_domain::{
 };
 
 use crate::db::Row;
+use crate::drift::DriftFact;
 use crate::error::StoreError;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +56,10 @@ pub struct Deployment {
     pub time_limit: Option<i64>,
     /// Its runs wait: because of itself, its tenant, or everything.
     pub paused: bool,
+    /// The last one that was no drift check.
     pub last_run: Option<Run>,
+    /// Its objects are there where one deployment is read, and not in lists.
+    pub drift: DriftFact,
     pub created_at: i64,
     pub updated_at: i64,
 }
@@ -72,6 +76,8 @@ pub struct Run {
     pub plan_only: bool,
     pub cancel_requested: bool,
     pub status: Status,
+    /// Why it waits although it is queued, and until when.
+    pub blocked: Option<Blocked>,
     /// Known once a worker has chosen.
     pub engine: Option<EngineName>,
     /// Who asked for it: the id of a token, and its name then.
@@ -81,6 +87,14 @@ pub struct Run {
     pub created_at: i64,
     pub started_at: Option<i64>,
     pub ended_at: Option<i64>,
+}
+
+/// Nobody takes the run before a time, for a reason that people are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    pub reason: String,
+    /// Milliseconds since 1970, by the database's clock.
+    pub until: i64,
 }
 
 #[derive(Clone, Debug)]
@@ -113,6 +127,10 @@ impl Run {
             plan_only: row.flag("plan_only")?,
             cancel_requested: row.flag("cancel_requested")?,
             status: serde_json::from_str(&row.text("detail")?)?,
+            blocked: match (row.text_or_null("blocked_by")?, row.int_or_null("not_before")?) {
+                (Some(reason), Some(until)) => Some(Blocked { reason, until }),
+                _ => None,
+            },
             engine: row.text_or_null("engine")?.map(|text| text.parse()).transpose()?,
             author: row.text_or_null("author")?,
             author_name: row.text_or_null("author_name")?,
@@ -141,6 +159,7 @@ pub(crate) fn kind(text: &str) -> Result<Kind, StoreError> {
     match text {
         "apply" => Ok(Kind::Apply),
         "destroy" => Ok(Kind::Destroy),
+        "check" => Ok(Kind::Check),
         other => Err(StoreError::Corrupt(format!("kind {other}"))),
     }
 }

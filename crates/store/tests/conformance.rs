@@ -37,6 +37,12 @@ suite! {
         tokens_are_made_listed_and_withdrawn,
         every_deed_is_in_the_log_and_stays_there,
         author_and_approver_can_be_required_to_differ;
+    accounts:
+        an_account_has_one_owner,
+        a_bound_run_is_its_owners,
+        what_is_bound_is_free_when_its_owner_is_gone,
+        a_run_can_wait_for_a_time,
+        an_approved_plan_survives_being_put_back;
     catalog:
         the_admin_token_is_given_once,
         tenants_are_made_once,
@@ -79,6 +85,15 @@ suite! {
     memory:
         a_run_is_admitted_by_what_its_template_took_before,
         nobody_overtakes_a_run_that_does_not_fit;
+    drift:
+        a_check_finds_drift_and_an_apply_clears_it,
+        a_check_disturbs_nobody,
+        a_check_gives_way_to_whoever_wants_to_change_something,
+        changes_are_claimed_before_checks,
+        a_check_uses_what_was_applied_last,
+        a_check_that_fails_leaves_the_fact,
+        schedules_ask_for_checks,
+        the_fleet_is_grouped_by_what_differs;
     inventory:
         the_inventory_follows_the_states,
         the_inventory_is_read_by_pages;

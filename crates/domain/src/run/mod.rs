@@ -10,7 +10,8 @@
 //!  needs recovery ◀────┼── in doubt ── claim again ◀──┘   └──▶ succeeded, failed, cancelled
 //!                      └── recovered ──┘   (lease lost)
 //! ```
-//! A trial (`plan_only`) ends as planned or unchanged. Any other run ends as succeeded, unchanged, failed, cancelled, rejected, expired or superseded, and never leaves that.
+//! A trial (`plan_only`) ends as planned or unchanged. A drift check goes from queued to planning to its end, and gives way to
+//! any other run of its deployment. Any other run ends as succeeded, unchanged, failed, cancelled, rejected, expired or superseded, and never leaves that.
 
 mod step;
 #[cfg(test)]
@@ -46,13 +47,32 @@ pub struct Run {
 pub enum Kind {
     Apply,
     Destroy,
+    /// A drift check: it looks whether everything is as the state says, and changes nothing, not even the state.
+    Check,
+}
+
+/// Who comes first where there is not enough for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Urgency {
+    /// It takes only what nobody else wants now.
+    Idle,
+    /// Somebody waits for it.
+    Change,
 }
 
 impl Kind {
+    pub fn urgency(self) -> Urgency {
+        match self {
+            Kind::Apply | Kind::Destroy => Urgency::Change,
+            Kind::Check => Urgency::Idle,
+        }
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Kind::Apply => "apply",
             Kind::Destroy => "destroy",
+            Kind::Check => "check",
         }
     }
 }

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::{Kind, Next, Phase, PlanSummary, Run, Status};
 use crate::recovery::{Answer, Doubt};
-use crate::{Code, EventBody, Problem, RunId};
+use crate::{Code, DriftSummary, EventBody, Problem, RunId};
 
 /// What somebody wants of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +11,8 @@ pub enum Command {
     Claim,
     /// The worker's lease ran out, or it gave the run back.
     LeaseLost,
+    /// Its worker cannot begin with it, and has done nothing: it is queued as it was.
+    PutBack,
     /// `effective`: applying it would change something.
     PlanMade {
         plan: PlanSummary,
@@ -18,6 +20,10 @@ pub enum Command {
         expires_at: i64,
     },
     Finish(Outcome),
+    /// A drift check has looked at everything.
+    Checked {
+        found: DriftSummary,
+    },
     /// Recovery found nothing in doubt.
     Recovered,
     /// Recovery found objects that may exist.
@@ -96,8 +102,10 @@ pub fn step(run: &Run, command: Command) -> Result<Moved, Problem> {
     match command {
         Command::Claim => claim(run),
         Command::LeaseLost => lease_lost(run),
+        Command::PutBack => put_back(run),
         Command::PlanMade { plan, effective, expires_at } => plan_made(run, plan, effective, expires_at),
         Command::Finish(outcome) => finish(run, outcome),
+        Command::Checked { found } => checked(run, found),
         Command::Recovered => recovered(run),
         Command::InDoubt { doubts } => in_doubt(run, doubts),
         Command::Recover { answers, by } => recover(run, answers, by),
@@ -148,8 +156,23 @@ fn lease_lost(run: &Run) -> Result<Moved, Problem> {
     }
 }
 
+fn put_back(run: &Run) -> Result<Moved, Problem> {
+    match run.status {
+        // Nothing of the plan was applied, so it stays approved.
+        Status::Applying(Phase::Running) if run.requires_approval && !run.cancel_requested => {
+            Ok(moved(run, Status::Queued(Next::Apply), vec![Action::Fence, Action::EndLease, Action::Free]))
+        }
+        Status::Applying(Phase::Running) if run.requires_approval => {
+            let actions = vec![Action::Fence, Action::DropPlan, Action::EndLease, Action::Free];
+            Ok(moved(run, Status::Cancelled, actions))
+        }
+        Status::Planning | Status::Applying(Phase::Recovering) => lease_lost(run),
+        _ => Err(illegal(run, "be put back")),
+    }
+}
+
 fn plan_made(run: &Run, plan: PlanSummary, effective: bool, expires_at: i64) -> Result<Moved, Problem> {
-    if run.status != Status::Planning {
+    if run.status != Status::Planning || run.kind == Kind::Check {
         return Err(illegal(run, "take a plan"));
     }
     if run.plan_only {
@@ -169,10 +192,21 @@ fn plan_made(run: &Run, plan: PlanSummary, effective: bool, expires_at: i64) -> 
 /// The deployment is where the run was to bring it.
 fn arrived(run: &Run) -> Vec<Action> {
     let mark = match run.kind {
-        Kind::Apply => Action::MarkApplied,
-        Kind::Destroy => Action::RemoveDeployment,
+        Kind::Apply => Some(Action::MarkApplied),
+        Kind::Destroy => Some(Action::RemoveDeployment),
+        Kind::Check => None,
     };
-    vec![Action::DropPlan, Action::EndLease, Action::Free, mark]
+    [Action::DropPlan, Action::EndLease, Action::Free].into_iter().chain(mark).collect()
+}
+
+/// It has done what it was to do, whatever it found.
+fn checked(run: &Run, found: DriftSummary) -> Result<Moved, Problem> {
+    if run.status != Status::Planning || run.kind != Kind::Check {
+        return Err(illegal(run, "be checked"));
+    }
+    let mut moved = moved(run, Status::Succeeded, vec![Action::EndLease, Action::Free]);
+    moved.events.insert(0, EventBody::Drift(found));
+    Ok(moved)
 }
 
 fn finish(run: &Run, outcome: Outcome) -> Result<Moved, Problem> {

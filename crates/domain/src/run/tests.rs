@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::recovery::Answer;
-use crate::{Code, Problem};
+use crate::{Code, DriftSummary, EventBody, Problem};
 
 fn id(n: u8) -> RunId {
     RunId::from_parts(u64::from(n), &[n; 10])
@@ -42,6 +42,7 @@ fn commands() -> impl Strategy<Value = Command> {
     prop_oneof![
         4 => Just(Command::Claim),
         2 => Just(Command::LeaseLost),
+        1 => Just(Command::PutBack),
         4 => any::<bool>().prop_map(plan_made),
         2 => Just(Command::Finish(Outcome::Succeeded)),
         1 => Just(Command::Finish(Outcome::Failed(Problem::new(Code::ApplyFailed, "no")))),
@@ -77,8 +78,10 @@ fn model(run: &Run, command: &Command) -> Option<&'static str> {
         ("queued" | "requeued", Command::Claim) => "planning",
         ("approved", Command::Claim) => "applying",
         ("interrupted", Command::Claim) => "recovering",
-        ("planning", Command::LeaseLost) => "queued",
-        ("applying" | "recovering", Command::LeaseLost) => "interrupted",
+        ("planning", Command::LeaseLost | Command::PutBack) => "queued",
+        ("applying", Command::PutBack) if run.requires_approval && cancelling => "cancelled",
+        ("applying", Command::PutBack) if run.requires_approval => "approved",
+        ("applying" | "recovering", Command::LeaseLost) | ("recovering", Command::PutBack) => "interrupted",
         ("planning", Command::PlanMade { effective: false, .. }) => "unchanged",
         ("planning", Command::PlanMade { .. }) if run.requires_approval => "awaiting_approval",
         ("planning", Command::PlanMade { .. }) => "applying",
@@ -171,6 +174,8 @@ proptest! {
             world.perform(&moved.actions);
             run = moved.run;
 
+            // Who puts an approved plan back has not begun with it.
+            plans_applied -= u32::from(command == Command::PutBack && word(&before.status) == "applying");
             // A plan is applied at most once, and with approval only one that was approved.
             plans_made += u32::from(matches!(command, Command::PlanMade { effective: true, .. }));
             if word(&run.status) == "applying" && word(&before.status) != "applying" {
@@ -185,8 +190,11 @@ proptest! {
             prop_assert_eq!(world.held, holds);
             // A worker that loses its run against its will is fenced, and so is every earlier one by a claim.
             let worked = matches!(word(&before.status), "planning" | "applying" | "recovering");
-            let taken = matches!(command, Command::LeaseLost | Command::Cancel { .. } | Command::Supersede { .. })
-                && worked && word(&before.status) != word(&run.status);
+            let takes = matches!(
+                command,
+                Command::LeaseLost | Command::PutBack | Command::Cancel { .. } | Command::Supersede { .. }
+            );
+            let taken = takes && worked && word(&before.status) != word(&run.status);
             // A run that only waited fences nobody: another run of the deployment may be applying.
             prop_assert_eq!(world.epoch > epoch, taken || command == Command::Claim, "{:?}", command);
             prop_assert!(worked || !moved.actions.contains(&Action::EndLease), "{:?}", command);
@@ -306,4 +314,24 @@ fn a_trial_ends_with_its_plan_and_arrives_nowhere() {
         assert_eq!(moved.run.status.word(), if effective { "planned" } else { "unchanged" });
         assert!(!moved.actions.contains(&Action::MarkApplied) && !moved.actions.contains(&Action::KeepPlan));
     }
+}
+
+#[test]
+fn a_drift_check_changes_nothing_and_gives_way() {
+    let check = Run { plan_only: true, ..run(false, Kind::Check) };
+    let found = DriftSummary { changed: 1, gone: 2 };
+    assert!(step(&check, Command::Checked { found }).is_err(), "nobody has looked yet");
+    let claimed = step(&check, Command::Claim).unwrap().run;
+    assert!(step(&claimed, plan_made(true)).is_err() && step(&claimed, plan_made(false)).is_err());
+    let moved = step(&claimed, Command::Checked { found }).unwrap();
+    assert_eq!(moved.run.status, Status::Succeeded);
+    assert_eq!(moved.actions, [Action::EndLease, Action::Free]);
+    assert_eq!(moved.events, [EventBody::Drift(found), EventBody::Status(Status::Succeeded)]);
+    for waiting in [&check, &claimed] {
+        let by = id(2);
+        assert_eq!(step(waiting, Command::Supersede { by }).unwrap().run.status, Status::Superseded { by });
+    }
+    let applying = after(vec![Command::Claim], false);
+    assert!(step(&applying, Command::Checked { found }).is_err(), "only a check is checked");
+    assert!(Kind::Check.urgency() < Kind::Apply.urgency());
 }

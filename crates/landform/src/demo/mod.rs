@@ -114,14 +114,19 @@ async fn approve(stage: &Stage, words: &[impl AsRef<str>]) -> Result<(), Failure
 async fn drift(stage: &Stage, director: &Director) -> Result<(), Failure> {
     stage.say("Somebody deletes a BGP peer at the vendor, behind our back …");
     director.delete_bgp("paris").await?;
-    stage.say("… a plan that changes nothing finds it, and an ordinary run heals it.");
-    let run = stage.accepted(&["again", "globex/paris", "--plan-only"]).await?;
-    let planned = stage.until(&run, |run| run["finished"] == true).await?;
-    println!("  the plan: {} to make", planned["plan"]["creates"]);
-    if planned["plan"]["creates"] != json!(1) {
-        return Err(surprise(format!("the drift was not found: {planned}")));
+    stage.say("… a drift check, which changes nothing, finds it. It could be asked for on a schedule.");
+    stage.run(&["drift", "check", "globex/paris", "--wait"]).await?;
+    let drift = stage.ask(&["drift", "show", "globex/paris"]).await?;
+    if drift["status"] != "drifted" || drift["summary"]["gone"] != json!(1) {
+        return Err(surprise(format!("the drift was not found: {drift}")));
     }
-    stage.run(&["again", "globex/paris", "--wait"]).await?;
+    stage.say("It is a fact about the deployment, for the whole fleet; to heal it is an ordinary run.");
+    stage.run(&["drift", "list"]).await?;
+    stage.run(&["drift", "heal", "globex/paris", "--wait"]).await?;
+    let drift = stage.ask(&["drift", "show", "globex/paris"]).await?;
+    if drift["status"] != "none" {
+        return Err(surprise(format!("the drift was not healed: {drift}")));
+    }
     director.expect_branches(BRANCHES.len()).await
 }
 

@@ -1,6 +1,7 @@
 //! Templates for vendors, from the front door to the vendor's ledger. The vendors are simulators; the ledger is the judge.
 
 mod cato;
+mod drift;
 mod versa;
 
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use landform_sim::{Limits, Options, Running, Vendor};
 use landform_testkit::landform::{Landform, Setup};
-use landform_testkit::parts;
+use landform_testkit::{parts, postgres};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -28,6 +29,7 @@ struct Scene {
     site: Site,
     http: reqwest::Client,
     _folder: tempfile::TempDir,
+    _postgres: Option<postgres::Server>,
 }
 
 fn binary() -> PathBuf {
@@ -54,21 +56,32 @@ async fn vendor(vendor: Vendor, task: Duration) -> Running {
 
 impl Scene {
     async fn set(vendor: Running, site: Site, variables: Value, mirror: impl FnOnce(&Path) -> PathBuf) -> Scene {
+        Scene::set_on(None, vendor, site, variables, mirror).await
+    }
+
+    /// On SQLite without a server of its own.
+    async fn set_on(
+        postgres: Option<postgres::Server>,
+        vendor: Running,
+        site: Site,
+        variables: Value,
+        mirror: impl FnOnce(&Path) -> PathBuf,
+    ) -> Scene {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
         std::fs::create_dir(&data).unwrap();
         let setup = Setup {
             binary: binary(),
             data,
-            database: None,
+            database: postgres.as_ref().map(|server| server.url()),
             providers: mirror(folder.path()),
             tofu: Some(parts::tofu()),
             workers: 2,
-            more: Vec::new(),
+            more: vec!["--allow-webhook-host".to_owned(), "127.0.0.1".to_owned()],
         };
         let landform = Landform::start(&setup).await.unwrap();
         let http = landform_testkit::http_client(Duration::from_secs(60));
-        let scene = Scene { vendor, landform, site, http, _folder: folder };
+        let scene = Scene { vendor, landform, site, http, _folder: folder, _postgres: postgres };
         scene.landform.call("PUT", "/v1/tenants/acme", None).await.unwrap();
         scene.landform.push_template(scene.site.template, scene.site.files).await.unwrap();
         let path = format!("/v1/tenants/acme/connections/{}", scene.site.connection);

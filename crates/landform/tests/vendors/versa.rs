@@ -8,26 +8,30 @@ use serde_json::{Value, json};
 
 use crate::{Scene, Site, mirror_of_built_in, status, vendor};
 
-const SITE: Site = Site {
+pub const SITE: Site = Site {
     template: "versa-branch",
     files: &[("main.tf", include_str!("../../../../templates/versa-branch/main.tf"))],
     example: include_str!("../../../../templates/versa-branch/example.json"),
     connection: "versa",
 };
 
-async fn director() -> Running {
+pub async fn director() -> Running {
     vendor(Vendor::Versa, Duration::from_millis(30)).await
 }
 
 async fn scene() -> Scene {
     let director = director().await;
-    let url = format!("http://{}", director.address());
-    let variables = json!({"versa_url": url, "versa_username": "admin", "versa_password": "director-s3cret"});
+    let variables = login(&director);
     Scene::set(director, SITE, variables, mirror_of_built_in).await
 }
 
+pub fn login(director: &Running) -> Value {
+    let url = format!("http://{}", director.address());
+    json!({"versa_url": url, "versa_username": "admin", "versa_password": "director-s3cret"})
+}
+
 /// A hand at the Director itself.
-async fn change(scene: &Scene, method: &str, path: &str, body: Value) {
+pub async fn change(scene: &Scene, method: &str, path: &str, body: Value) {
     let request = scene.http.request(method.parse().unwrap(), format!("{}{path}", scene.url()));
     let answer = request.basic_auth("somebody", Some("else")).json(&body).send().await.unwrap();
     assert!(answer.status().is_success(), "{}", answer.text().await.unwrap());

@@ -4,8 +4,8 @@ use landform_domain::Right;
 
 use super::{Route, Tenancy};
 use crate::{
-    audit, connections, deployments, failures, metrics, pause, resources, runs, state, templates, tenants, tokens,
-    webhooks,
+    audit, connections, deployments, drift, failures, metrics, pause, resources, runs, state, templates, tenants,
+    tokens, webhooks,
 };
 
 fn get(path: &'static str) -> (Method, &'static str) {
@@ -86,6 +86,12 @@ pub(crate) fn table() -> Vec<Route> {
         Route::new(get("/v1/tenants/{tenant}/deployments/{deployment}/state/versions/{version}"), Secrets, Tenant, deployments::state::version, "A version of the state, as any `tofu` reads it").answers_raw("application/json"),
         Route::new(post("/v1/tenants/{tenant}/deployments/{deployment}/state/remove"), Operate, Tenant, deployments::state::remove, "Let the state forget objects; what they stand for stays").takes::<api::StateRemove>().answers::<api::StateEdited>(200),
         Route::new(post("/v1/tenants/{tenant}/deployments/{deployment}/state/move"), Operate, Tenant, deployments::state::rename, "Give objects in the state another address").takes::<api::StateMove>().answers::<api::StateEdited>(200),
+
+        Route::new(get("/v1/drift"), Read, Narrowed, drift::list, "Deployments that drifted, and what they have in common").asks::<drift::DriftQuery>().answers::<api::DriftList>(200),
+        Route::new(get("/v1/tenants/{tenant}/deployments/{deployment}/drift"), Read, Tenant, drift::get, "What is known of a deployment's drift").answers::<api::Drift>(200),
+        Route::new(post("/v1/tenants/{tenant}/deployments/{deployment}/drift/check"), Operate, Tenant, drift::check, "Look whether everything is as the state says; nothing is changed").answers::<api::Accepted>(202),
+        Route::new(post("/v1/tenants/{tenant}/deployments/{deployment}/drift/heal"), Operate, Tenant, drift::heal, "Bring back what drifted: an ordinary run, with approval where changes need it").answers::<api::Accepted>(202),
+        Route::new(put("/v1/tenants/{tenant}/deployments/{deployment}/drift/schedule"), Operate, Tenant, drift::schedule, "Have a deployment checked once in a while, or not any more").takes::<api::DriftSchedule>().answers::<api::Drift>(200),
 
         Route::new(get("/v1/state/{tenant}/{deployment}"), Secrets, Tenant, state::get, "The `http` state backend: read").answers_raw("application/json"),
         Route::new(post("/v1/state/{tenant}/{deployment}"), Operate, Tenant, state::write, "The `http` state backend: write").asks::<state::WriteQuery>().takes_raw("application/json"),

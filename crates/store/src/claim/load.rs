@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use landform_domain::RunId;
-use landform_domain::run::{Phase, Status};
+use landform_domain::run::{Kind, Phase, Status};
 
 use super::take::Taken;
 use super::{Adoption, Claim, Lease, Work};
@@ -58,7 +58,11 @@ pub(super) async fn load_claims(tx: &mut Tx, keys: &Keys, taken: Vec<Taken>) -> 
             memory,
             engine_before: run.engine,
             state,
-            adopt: rows_of(&mut adoptions).iter().map(adoption).collect::<Result<_, _>>()?,
+            // A drift check takes nothing over.
+            adopt: match run.kind {
+                Kind::Check => Vec::new(),
+                _ => rows_of(&mut adoptions).iter().map(adoption).collect::<Result<_, _>>()?,
+            },
             replace: replaces,
             doubted: rows_of(&mut doubted).iter().map(|row| open_intent(row, &sealer)).collect::<Result<_, _>>()?,
             plan_only: run.plan_only,

@@ -10,7 +10,7 @@ pub use queue::Claimed;
 use std::fmt;
 use std::time::Duration;
 
-use landform_domain::run::{Command, Generation, Kind};
+use landform_domain::run::{Command, Generation, Kind, Urgency};
 use landform_domain::{
     DeploymentId, DeploymentName, EngineChoice, EngineName, Inputs, RunId, TemplateName, TenantName,
 };
@@ -43,6 +43,11 @@ impl fmt::Display for WorkerId {
         f.write_str(&self.0)
     }
 }
+
+/// Drift checks stand behind every change in the order of claims: those that somebody asked for, then those of schedules.
+/// Keys of changes count runs and never come this far.
+pub(crate) const ASKED_CHECKS: i64 = 1 << 60;
+pub(crate) const SCHEDULED_CHECKS: i64 = 1 << 61;
 
 /// The right to write about one deployment, until somebody else gets a newer one.
 #[derive(Clone, Debug)]
@@ -92,6 +97,13 @@ pub struct Claim {
     /// It ends with its plan.
     pub plan_only: bool,
     pub work: Work,
+}
+
+impl Claim {
+    /// Whether it may take from a budget what others want.
+    pub fn urgency(&self) -> Urgency {
+        self.kind.urgency()
+    }
 }
 
 pub enum Work {
@@ -148,6 +160,7 @@ impl Store {
             }
             voided += 1;
         }
+        self.free_accounts(worker).await?;
         self.inner.bell.ring();
         Ok(voided)
     }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use landform_domain::TenantName;
 use landform_domain::memory::{Room, UNSEEN};
-use landform_domain::run::Command;
+use landform_domain::run::{Command, Kind};
 
 use super::load::load_claims;
 use super::take::{Taken, take_all};
 use super::waiting::{FOR_DEPLOYMENT, FOR_SLOT, free_slots, park};
-use super::{Claim, WorkerId};
+use super::{ASKED_CHECKS, Claim, WorkerId};
 use crate::db::{Row, Tx, params};
 use crate::error::StoreError;
 use crate::memory::memory_needed;
@@ -34,18 +34,30 @@ impl Store {
     /// The same, as long as there is room for what they are thought to need. Nobody overtakes a run that does not fit: it
     /// would wait for ever behind smaller ones.
     pub async fn claim_within(&self, worker: &WorkerId, most: usize, room: Room) -> Result<Claimed, StoreError> {
+        self.claim_with_checks(worker, most, most, room).await
+    }
+
+    /// The same with at most so many drift checks among them, which come after everything else that is due.
+    pub async fn claim_with_checks(
+        &self,
+        worker: &WorkerId,
+        most: usize,
+        checks: usize,
+        room: Room,
+    ) -> Result<Claimed, StoreError> {
+        let before = if checks == 0 { ASKED_CHECKS } else { i64::MAX };
         for _ in 0..MOST_LOOKS {
             // A look that takes no locks, so that waiting workers cost nothing.
-            let due = self.db().read_one(DUE, params![]).await?;
+            let due = self.db().read_one(DUE, params![worker.as_str(), before]).await?;
             let due = due.ok_or_else(|| StoreError::Corrupt("a count without a row".into()))?;
-            if due.flag("lapsed")? {
-                self.take_back_lapsed().await?;
-            } else if !due.flag("queued")? {
+            let comes_back = self.bring_back(&due).await?;
+            let bound = due.flag("bound")?;
+            if !(comes_back || bound || due.flag("queued")?) {
                 return Ok(Claimed::default());
             }
             // Whatever cannot be taken yet is put aside, and the next look does not see it.
             let Scan { claims, no_room, .. } = loop {
-                match self.claim_queued(worker, most, room).await? {
+                match self.claim_queued(worker, (most, checks), room, bound).await? {
                     Scan { claims, put_aside: true, no_room: false } if claims.is_empty() => {}
                     scan => break scan,
                 }
@@ -64,6 +76,21 @@ impl Store {
             tokio::time::sleep(BETWEEN_LOOKS).await;
         }
         Ok(Claimed::default())
+    }
+
+    /// Puts back what has waited long enough, or for somebody who is gone.
+    async fn bring_back(&self, due: &Row) -> Result<bool, StoreError> {
+        let (lapsed, ownerless, in_time) = (due.flag("lapsed")?, due.flag("ownerless")?, due.flag("in_time")?);
+        if lapsed {
+            self.take_back_lapsed().await?;
+        }
+        if ownerless {
+            self.free_lapsed_accounts().await?;
+        }
+        if in_time {
+            self.put_back_in_time().await?;
+        }
+        Ok(lapsed || ownerless || in_time)
     }
 
     /// Ends the leases of workers that went silent, so that their runs are in the queue again.
@@ -90,9 +117,22 @@ impl Store {
         Ok(())
     }
 
-    async fn claim_queued(&self, worker: &WorkerId, most: usize, mut room: Room) -> Result<Scan, StoreError> {
+    /// `bound`: there may be runs that only this worker may take.
+    async fn claim_queued(
+        &self,
+        worker: &WorkerId,
+        (most, mut checks): (usize, usize),
+        mut room: Room,
+        bound: bool,
+    ) -> Result<Scan, StoreError> {
+        let most = most.max(1);
+        let before = if checks == 0 { ASKED_CHECKS } else { i64::MAX };
         let mut tx = self.db().begin().await?;
-        let mut scan = tx.all(QUEUED, params![most.max(1) as i64]).await?;
+        let mut scan = tx.all(QUEUED, params![most as i64, before]).await?;
+        if bound {
+            let own = tx.all(BOUND_TO, params![most as i64, before, worker.as_str()]).await?;
+            scan = in_fair_order(scan, own, most)?;
+        }
         let mut slots = Slots::look(&mut tx, &scan).await?;
         let (mut taken, mut held, mut without_slot): (Vec<Taken>, Vec<Row>, Vec<Row>) = Default::default();
         let (mut reached, mut waited, mut no_room) = (0, Vec::new(), false);
@@ -101,6 +141,12 @@ impl Store {
             // Of two runs of one deployment the first goes first.
             if !row.flag("free")? || taken.iter().any(|taken| taken.locked.id == locked.id) {
                 held.push(row);
+                continue;
+            }
+            let order_key = row.int("order_key")?;
+            let is_check = order_key >= ASKED_CHECKS;
+            if is_check && checks == 0 {
+                // It stays due, for a worker with room for it.
                 continue;
             }
             // What a dead worker left is looked after at once, whatever the limit.
@@ -113,7 +159,12 @@ impl Store {
                 no_room = true;
                 break;
             }
-            reached = reached.max(row.int("order_key")?);
+            // Checks are no part of the fair order between tenants.
+            if is_check {
+                checks -= 1;
+            } else {
+                reached = reached.max(order_key);
+            }
             waited.push(Duration::from_millis(row.int("waited")?.max(0).unsigned_abs()));
             let replaces = serde_json::from_str(&row.text("replaces")?)?;
             taken.push(Taken { locked, run: Run::from_row(&row)?, replaces, memory });
@@ -132,7 +183,8 @@ impl Store {
         set_clock(&mut tx, worker, reached).await?;
         tx.commit().await?;
         for (claim, waited) in claims.iter().zip(waited) {
-            self.inner.meter.claimed(claim.lease.run, (claim.attempt == 1).then_some(waited));
+            let first = claim.attempt == 1 && claim.kind != Kind::Check;
+            self.inner.meter.claimed(claim.lease.run, first.then_some(waited));
         }
         Ok(Scan { claims, put_aside, no_room })
     }
@@ -187,16 +239,20 @@ const MOST_LOOKS: u32 = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 const DUE: &str = "SELECT
+    (SELECT COUNT(*) FROM (SELECT 1 FROM accounts a WHERE a.lease_until < {now} LIMIT 1) AS a) AS ownerless,
+    (SELECT COUNT(*) FROM (SELECT 1 FROM runs r WHERE r.claimable = 5 AND r.not_before <= {now} LIMIT 1) AS t) AS in_time,
+    (SELECT COUNT(*) FROM (SELECT 1 FROM runs r WHERE r.claimable = 4 AND r.bound_worker = $1 AND r.order_key < $2 LIMIT 1) AS b) AS bound,
     (SELECT COUNT(*) FROM (SELECT 1 FROM deployments d
         WHERE d.lease_until IS NOT NULL AND d.lease_until < {now} AND d.active_run IS NOT NULL LIMIT 1) AS l) AS lapsed,
-    (SELECT COUNT(*) FROM (SELECT 1 FROM runs r WHERE r.claimable = 1 LIMIT 1) AS q) AS queued";
+    (SELECT COUNT(*) FROM (SELECT 1 FROM runs r WHERE r.claimable = 1 AND r.order_key < $2 LIMIT 1) AS q) AS queued";
 
 const LAPSED: &str = "SELECT d.id, d.lease_worker FROM deployments d
      WHERE d.lease_until IS NOT NULL AND d.lease_until < {now} AND d.active_run IS NOT NULL
      ORDER BY d.lease_until LIMIT 100";
 
-/// Both rows are locked, so both are as they are now, whatever was committed since the statement began.
-const QUEUED: &str = concat!(
+/// What a claim looks at, in the fair order.
+macro_rules! queued_where {
+    ($condition:literal) => { concat!(
     "SELECT ",
     locked_columns!(),
     ", ",
@@ -208,8 +264,27 @@ const QUEUED: &str = concat!(
      CAST(CASE WHEN d.active_run = r.id THEN 1 ELSE 0 END AS BIGINT) AS taken_up_again,
      CAST(CASE WHEN d.active_run = r.id OR d.active_run IS NULL AND d.paused = 0 THEN 1 ELSE 0 END AS BIGINT) AS free
      FROM runs r JOIN deployments d ON d.id = r.deployment JOIN tenants t ON t.name = r.tenant
-     WHERE r.claimable = 1 ORDER BY r.order_key, r.id LIMIT $1 {lock_or_skip}"
-);
+     WHERE ",
+    $condition,
+    " ORDER BY r.order_key, r.id LIMIT $1 {lock_or_skip}"
+    ) };
+}
+
+/// Both rows are locked, so both are as they are now, whatever was committed since the statement began.
+const QUEUED: &str = queued_where!("r.claimable = 1 AND r.order_key < $2");
+
+const BOUND_TO: &str = queued_where!("r.claimable = 4 AND r.order_key < $2 AND r.bound_worker = $3");
+
+/// The first `most` of both. The others are locked for no longer than the claim takes.
+fn in_fair_order(mut scan: Vec<Row>, own: Vec<Row>, most: usize) -> Result<Vec<Row>, StoreError> {
+    scan.extend(own);
+    let mut rows: Vec<(i64, String, Row)> = Vec::with_capacity(scan.len());
+    for row in scan {
+        rows.push((row.int("order_key")?, row.text("id")?, row));
+    }
+    rows.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+    Ok(rows.into_iter().take(most).map(|(.., row)| row).collect())
+}
 
 /// The highest key that was claimed: the fair order's present where nothing waits. Each worker has a row of its own, so that
 /// claims do not wait for each other.

@@ -11,6 +11,11 @@ pub(super) const FOR_DEPLOYMENT: i64 = 2;
 /// The tenant has as many runs under way as it may have.
 pub(super) const FOR_SLOT: i64 = 3;
 
+/// Only one worker may take it: it owns the vendor's account.
+pub(crate) const FOR_OWNER: i64 = 4;
+/// Nobody may take it before a time.
+pub(crate) const FOR_TIME: i64 = 5;
+
 /// Puts the runs of a scan aside. Their rows and their deployments' rows are locked.
 pub(super) async fn park(tx: &mut Tx, scan: &[Row], reason: i64) -> Result<(), StoreError> {
     if scan.is_empty() {

@@ -86,6 +86,10 @@ impl Meter {
         if let Status::Applying(_) = status {
             inner.under_way.insert(run, Instant::now());
         }
+        // A drift check is no change, and is not counted as one.
+        if phase == "check" {
+            return;
+        }
         if status.is_final() || matches!(status, Status::NeedsRecovery { .. }) {
             let engine = engine.map_or("none", EngineName::as_str);
             *inner.ended.entry((status.word(), engine)).or_default() += 1;

@@ -51,7 +51,7 @@ macro_rules! metrics {
 }
 
 metrics! {
-    RunsWaiting "landform_runs_waiting" "gauge" "all" "for" "Runs that wait: for a worker, for their deployment (held or paused), or for a slot of their tenant.",
+    RunsWaiting "landform_runs_waiting" "gauge" "all" "for" "Runs that wait: for a worker, for their deployment (held or paused), for a slot of their tenant, for the owner of their vendor's account, or for a time.",
     OldestWaitingSeconds "landform_oldest_waiting_seconds" "gauge" "all" "" "Age of the oldest run that waits for a worker.",
     RunsUnfinished "landform_runs_unfinished" "gauge" "all" "status" "Runs that have not ended, by status.",
     LeasesHeld "landform_leases_held" "gauge" "all" "" "Deployments that a worker works on.",
@@ -61,7 +61,7 @@ metrics! {
     DeliveriesGivenUp "landform_webhook_deliveries_given_up" "gauge" "all" "" "Webhook deliveries that were given up and are still listed.",
     RunsClaimed "landform_runs_claimed_total" "counter" "process" "" "Attempts that began.",
     RunsEnded "landform_runs_ended_total" "counter" "process" "status, engine" "Runs that a worker brought to an end, or to needs_recovery.",
-    PhaseSeconds "landform_phase_seconds" "histogram" "process" "phase" "Time that attempts took: wait (from the request to the first attempt), plan, apply, recover.",
+    PhaseSeconds "landform_phase_seconds" "histogram" "process" "phase" "Time that attempts took: wait (from the request to the first attempt), plan, apply, recover; check is a whole drift check.",
     LeasesLost "landform_leases_lost_total" "counter" "process" "" "Leases of silent workers that were ended, and own ones that somebody else took.",
     ProviderProcesses "landform_provider_processes" "gauge" "process" "" "Provider processes in use.",
     MemoryBudget "landform_memory_budget_bytes" "gauge" "process" "" "Memory that the processes of runs may take together.",
@@ -116,7 +116,7 @@ impl Store {
     pub async fn metrics(&self) -> Result<Vec<Sample>, StoreError> {
         let mut samples = Vec::new();
         let waiting = self.db().read_all(WAITING, params![]).await?;
-        for (reason, word) in [(1, "worker"), (2, "deployment"), (3, "slot")] {
+        for (reason, word) in [(1, "worker"), (2, "deployment"), (3, "slot"), (4, "owner"), (5, "time")] {
             let mut count = 0;
             for row in &waiting {
                 if row.int("claimable")? == reason {

@@ -1,7 +1,9 @@
 pub mod access;
+pub mod accounts;
 pub mod approval;
 pub mod catalog;
 pub mod desired;
+pub mod drift;
 pub mod inventory;
 pub mod keys;
 pub mod memory;

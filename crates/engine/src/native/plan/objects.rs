@@ -81,7 +81,8 @@ impl Planner<'_> {
         }
         self.remember(schema, (address, None), &resource.provider, object.as_ref())?;
         if self.mode == Mode::RefreshOnly {
-            let value = object.map_or_else(|| Value::null(schema.block.implied_type()), |object| object.value);
+            // What is gone may come back as anything, so an output that uses it is unknown and no error.
+            let value = object.map_or_else(|| Value::unknown(schema.block.implied_type()), |object| object.value);
             self.eval.values_mut().set(address, value);
             return Ok(());
         }
