@@ -1,6 +1,7 @@
 //! Templates for vendors, from the front door to the vendor's ledger. The vendors are simulators; the ledger is the judge.
 
 mod cato;
+mod gateway;
 mod versa;
 
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ struct Site {
 struct Scene {
     vendor: Running,
     landform: Landform,
+    setup: Setup,
     site: Site,
     http: reqwest::Client,
     _folder: tempfile::TempDir,
@@ -47,8 +49,12 @@ fn mirror_of_built_in(folder: &Path) -> PathBuf {
 }
 
 async fn vendor(vendor: Vendor, task: Duration) -> Running {
+    vendor_with(vendor, task, Limits::none()).await
+}
+
+async fn vendor_with(vendor: Vendor, task: Duration, limits: Limits) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let options = Options { task, limits: Limits::none(), ..Options::default() };
+    let options = Options { task, limits, ..Options::default() };
     Running::start(vendor, listener, options).await.unwrap()
 }
 
@@ -68,7 +74,7 @@ impl Scene {
         };
         let landform = Landform::start(&setup).await.unwrap();
         let http = landform_testkit::http_client(Duration::from_secs(60));
-        let scene = Scene { vendor, landform, site, http, _folder: folder };
+        let scene = Scene { vendor, landform, setup, site, http, _folder: folder };
         scene.landform.call("PUT", "/v1/tenants/acme", None).await.unwrap();
         scene.landform.push_template(scene.site.template, scene.site.files).await.unwrap();
         let path = format!("/v1/tenants/acme/connections/{}", scene.site.connection);
@@ -82,6 +88,21 @@ impl Scene {
 
     async fn ledger(&self) -> Value {
         self.http.get(format!("{}/_sim/ledger", self.url())).send().await.unwrap().json().await.unwrap()
+    }
+
+    async fn calls(&self) -> Value {
+        let url = format!("{}/_sim/calls?limit=10000", self.url());
+        self.http.get(url).send().await.unwrap().json().await.unwrap()
+    }
+
+    /// How many calls the gateway has sent to this vendor, whatever came of them.
+    async fn sent_by_the_gateway(&self) -> u64 {
+        let figures =
+            self.landform.request(reqwest::Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
+        let sent = figures.lines().filter(|line| line.starts_with("landform_vendor_calls_total{"));
+        let sent =
+            sent.filter(|line| !line.contains("outcome=\"refused\"") && !line.contains("outcome=\"unreachable\""));
+        sent.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
     }
 
     async fn order(&self, fault: Value) {

@@ -8,18 +8,21 @@ use serde_json::{Value, json};
 
 use crate::{Scene, Site, mirror_of_built_in, status, vendor};
 
-const SITE: Site = Site {
+pub const SITE: Site = Site {
     template: "versa-branch",
-    files: &[("main.tf", include_str!("../../../../templates/versa-branch/main.tf"))],
+    files: &[
+        ("main.tf", include_str!("../../../../templates/versa-branch/main.tf")),
+        ("vendor.json", include_str!("../../../../templates/versa-branch/vendor.json")),
+    ],
     example: include_str!("../../../../templates/versa-branch/example.json"),
     connection: "versa",
 };
 
-async fn director() -> Running {
+pub async fn director() -> Running {
     vendor(Vendor::Versa, Duration::from_millis(30)).await
 }
 
-async fn scene() -> Scene {
+pub async fn scene() -> Scene {
     let director = director().await;
     let url = format!("http://{}", director.address());
     let variables = json!({"versa_url": url, "versa_username": "admin", "versa_password": "director-s3cret"});
