@@ -176,6 +176,10 @@ async fn silence_is_looked_into_where_the_provider_can() {
     assert_eq!(scene.calls().await["totals"]["template.create"], json!({"hung": 1}));
 }
 
+async fn made_templates(scene: &Scene) -> Option<u64> {
+    scene.calls().await["totals"]["template.create"]["answered"].as_u64()
+}
+
 /// The worker, and with it the gateway, is killed while calls wait for their turn: none of them was sent.
 #[tokio::test]
 async fn calls_that_wait_when_the_worker_is_killed_were_not_sent() {
@@ -191,21 +195,19 @@ async fn calls_that_wait_when_the_worker_is_killed_were_not_sent() {
         let accepted = scene.landform.call("PUT", &path, Some(body)).await.unwrap();
         runs.push(accepted["run"]["id"].as_str().unwrap().to_owned());
     }
-    let created = async || scene.calls().await["totals"]["template.create"]["answered"].as_u64();
     until("one to be made while the other waits", async || {
-        let states = join_all(runs.iter().map(|run| async {
+        let states = join_all(runs.iter().map(async |run| {
             let events = scene.landform.call("GET", &format!("/v1/runs/{run}/events"), None).await.ok()?;
             events.to_string().contains("\"started\"").then_some(())
         }));
         states.await.into_iter().collect::<Option<Vec<()>>>()?;
-        (created().await == Some(1)).then_some(())
+        (made_templates(&scene).await == Some(1)).then_some(())
     })
     .await;
-    let Scene { landform, .. } = &mut scene;
-    let killed = std::process::Command::new("kill").args(["-KILL", &landform.pid().to_string()]).status();
+    let killed = std::process::Command::new("kill").args(["-KILL", &scene.landform.pid().to_string()]).status();
     assert!(killed.unwrap().success());
     until("its end", async || scene.landform.has_ended().unwrap().then_some(())).await;
-    assert_eq!(created().await, Some(1), "what waited was not sent");
+    assert_eq!(made_templates(&scene).await, Some(1), "what waited was not sent");
     scene.landform = Landform::start(&scene.setup).await.unwrap();
     for (run, name) in runs.iter().zip(names) {
         let path = format!("/v1/runs/{run}");
