@@ -39,7 +39,12 @@ async fn sites_that_are_made_at_once_keep_the_published_limits() {
     }
     let calls = scene.calls().await;
     assert!(!calls["totals"].to_string().contains("rate_limited"), "{}", calls["totals"]);
-    assert_eq!(calls["count"].as_u64().unwrap(), scene.sent_by_the_gateway().await, "no call went around it");
+    // Calls that the simulator has no words for are in its log not at all; the others are, one by one.
+    let sent = scene.sent_by_the_gateway().await;
+    for (operation, outcomes) in calls["totals"].as_object().unwrap() {
+        let asked: u64 = outcomes.as_object().unwrap().values().filter_map(serde_json::Value::as_u64).sum();
+        assert_eq!(Some(&asked), sent.get(operation), "{operation} went around it");
+    }
 }
 
 async fn a_site_lives_and_ends(engine: &str) {

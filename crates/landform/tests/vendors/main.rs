@@ -4,6 +4,7 @@ mod cato;
 mod gateway;
 mod versa;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -95,14 +96,20 @@ impl Scene {
         self.http.get(url).send().await.unwrap().json().await.unwrap()
     }
 
-    /// How many calls the gateway has sent to this vendor, whatever came of them.
-    async fn sent_by_the_gateway(&self) -> u64 {
-        let figures =
-            self.landform.request(reqwest::Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
-        let sent = figures.lines().filter(|line| line.starts_with("landform_vendor_calls_total{"));
-        let sent =
-            sent.filter(|line| !line.contains("outcome=\"refused\"") && !line.contains("outcome=\"unreachable\""));
-        sent.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
+    /// How many calls of each operation the gateway has sent, whatever came of them.
+    async fn sent_by_the_gateway(&self) -> BTreeMap<String, u64> {
+        let request = self.landform.request(reqwest::Method::GET, "/metrics");
+        let figures = request.send().await.unwrap().text().await.unwrap();
+        let mut sent = BTreeMap::new();
+        for line in figures.lines().filter(|line| line.starts_with("landform_vendor_calls_total{")) {
+            if line.contains("outcome=\"refused\"") || line.contains("outcome=\"unreachable\"") {
+                continue;
+            }
+            let (_, operation) = line.split_once("operation=\"").unwrap();
+            let operation = operation.split_once('"').unwrap().0.to_owned();
+            *sent.entry(operation).or_default() += line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
+        }
+        sent
     }
 
     async fn order(&self, fault: Value) {
