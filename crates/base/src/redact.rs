@@ -33,7 +33,12 @@ fn in_base64(value: &[u8]) -> impl Iterator<Item = String> {
 
 impl Redactor {
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a SecretString>) -> Redactor {
-        let mut plain: Vec<String> = Vec::new();
+        Redactor::default().with(secrets)
+    }
+
+    /// The same, which hides these too.
+    pub fn with<'a>(self, secrets: impl IntoIterator<Item = &'a SecretString>) -> Redactor {
+        let mut plain: Vec<String> = self.needles.iter().map(|needle| needle.expose().clone()).collect();
         for secret in secrets {
             let value = secret.expose();
             if value.len() < SHORTEST {

@@ -65,6 +65,8 @@ codes! {
     InputMasked "input_masked" Unprocessable "A sensitive input is shown masked. Leave it out to keep its value, or send the real one.",
     TemplateInvalid "template_invalid" Unprocessable "A template is an archive of relative files with at least one `.tf` file at its top.",
     TemplateDenied "template_denied" Unprocessable "Programs in a template run as Landform does. Take them out, or have the operator allow them by name (`landform serve --allow`).",
+    VendorInvalid "vendor_invalid" Unprocessable "Compare the template's `vendor.json` with docs/gateway.md.",
+    VendorBypassed "vendor_bypassed" Unprocessable "Calls to a vendor go through the gateway, which keeps the vendor's limits. In every block of its provider, set the endpoint to the ephemeral, sensitive variable that docs/gateway.md names, and to nothing else.",
     TemplateTooLarge "template_too_large" TooLarge "Leave out what is no configuration: provider binaries, `.terraform`, archives.",
     BodyTooLarge "body_too_large" TooLarge "Send less in one request.",
     TokenMissing "token_missing" Unauthenticated "Send `Authorization: Bearer TOKEN`.",

@@ -8,14 +8,16 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::budget::{Account, Ask, Full, Ticket, Window};
 use crate::counts::lock;
+use crate::past::Past;
 
 /// A vendor's clock may be read a little later than the answer was sent, and tick a little faster than ours.
 const SLACK: Duration = Duration::from_millis(20);
 /// A call that nobody waits for any more may still be on its way.
 const SLACK_AFTER_SILENCE: Duration = Duration::from_secs(2);
 
-#[derive(Default)]
 pub(crate) struct Desk {
+    account: String,
+    past: Arc<Past>,
     state: Mutex<State>,
     changed: Notify,
 }
@@ -28,22 +30,30 @@ struct State {
     watched: bool,
 }
 
-impl State {
-    fn admit(&mut self) {
-        for ticket in self.account.admit(Instant::now()) {
+impl Desk {
+    pub(crate) fn new(account: &str, past: &Arc<Past>) -> Desk {
+        let mut state = State::default();
+        for (operation, ended) in past.of(account) {
+            state.account.remember(operation, *ended);
+        }
+        let (account, past) = (account.to_owned(), past.clone());
+        Desk { account, past, state: Mutex::new(state), changed: Notify::new() }
+    }
+
+    fn admit(&self, state: &mut State) {
+        for ticket in state.account.admit(Instant::now()) {
+            self.past.write(&self.account, state.account.operations(ticket));
             // A caller that is gone says so itself when it is dropped.
-            self.callers.remove(&ticket).map(|caller| caller.send(()));
+            state.callers.remove(&ticket).map(|caller| caller.send(()));
         }
     }
-}
 
-impl Desk {
     pub(crate) fn ask(self: &Arc<Desk>, ask: Ask) -> Result<Turn, Full> {
         let mut state = lock(&self.state);
         let ticket = state.account.ask(ask)?;
         let (caller, called) = oneshot::channel();
         state.callers.insert(ticket, caller);
-        state.admit();
+        self.admit(&mut state);
         self.watch(&mut state);
         Ok(Turn { desk: self.clone(), ticket, stage: Stage::Waiting(called) })
     }
@@ -60,7 +70,7 @@ impl Desk {
     fn change<T>(self: &Arc<Desk>, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state = lock(&self.state);
         let result = change(&mut state);
-        state.admit();
+        self.admit(&mut state);
         self.watch(&mut state);
         result
     }
@@ -80,7 +90,7 @@ impl Desk {
             loop {
                 let next = {
                     let mut state = lock(&desk.state);
-                    state.admit();
+                    desk.admit(&mut state);
                     if state.callers.is_empty() {
                         state.watched = false;
                         return;
@@ -178,7 +188,7 @@ impl Drop for Turn {
         state.callers.remove(&ticket);
         state.account.leave(ticket);
         state.account.done(ticket, Instant::now() + SLACK_AFTER_SILENCE);
-        state.admit();
+        self.desk.admit(&mut state);
         drop(state);
         self.desk.changed.notify_one();
     }

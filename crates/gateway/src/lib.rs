@@ -5,19 +5,21 @@
 //!
 //! Promises: never more calls of an account and operation than the vendor allows in any window, also when some are under
 //! way; nothing is sent twice unless the vendor said that it did nothing; silence becomes a definite error; who has no
-//! seat gets nothing through. Queues are bounded, fair between tenants, and a person comes before a check.
+//! seat gets nothing through; windows outlive the process. Queues are bounded, fair between tenants, and a person comes
+//! before a check.
 //! Absent on purpose: what a vendor's calls mean, runs, tables. What is known about a vendor is data ([`Vendor`]).
 
 pub mod budget;
 mod counts;
 mod desk;
 mod forward;
+mod past;
 mod seat;
 mod serve;
 pub mod vendor;
 
 pub use budget::Urgency;
 pub use counts::{Outcome, Tally, Total};
-pub use seat::{Booking, Seat};
+pub use seat::{Booking, NoSeat, Seat};
 pub use serve::Gateway;
 pub use vendor::{Vendor, VendorError};

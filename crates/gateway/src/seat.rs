@@ -50,13 +50,15 @@ pub(crate) struct Held {
     pub(crate) booking: Booking,
     pub(crate) desk: Arc<Desk>,
     tally: Mutex<Tally>,
+    /// What it was let in for, by operation.
+    expected: Mutex<BTreeMap<String, u64>>,
 }
 
 impl Seat {
     pub(crate) fn take(gateway: &Arc<Inner>, booking: Booking) -> Result<Seat, NoSeat> {
         check(booking.endpoint.expose())?;
         let desk = gateway.desk(&booking.account);
-        let held = Arc::new(Held { booking, desk, tally: Mutex::default() });
+        let held = Arc::new(Held { booking, desk, tally: Mutex::default(), expected: Mutex::default() });
         let mut seats = lock(&gateway.seats);
         let mut number = 0u32;
         let secret = loop {
@@ -85,17 +87,34 @@ impl Seat {
         lock(&self.held.tally).clone()
     }
 
-    /// How long until the account's budget could carry so many calls of these operations in one go.
-    pub fn room_for(&self, calls: &BTreeMap<String, u64>) -> Duration {
+    /// The account that limits belong to.
+    pub fn account(&self) -> &str {
+        &self.held.booking.account
+    }
+
+    /// Whether the account's budget can carry so many calls of these operations, beside what others were let in for and
+    /// have not sent yet. Otherwise how long that takes at least; who is let in may go on at once.
+    pub fn admit(&self, calls: &BTreeMap<String, u64>) -> Result<(), Duration> {
         let vendor = &self.held.booking.vendor;
+        let seats = lock(&self.gateway.seats);
+        let at_same_desk = |other: &&Arc<Held>| Arc::ptr_eq(&other.desk, &self.held.desk);
+        let others = || seats.values().filter(at_same_desk).filter(|other| !Arc::ptr_eq(other, &self.held));
         let wait = |(operation, calls): (&String, &u64)| {
             let windows = vendor.windows(operation);
-            // More than a window ever takes cannot be asked for.
+            // More than a window ever takes comes in several goes, and none of them need be waited for.
             let most = windows.iter().map(|window| window.calls).min().unwrap_or(usize::MAX);
+            let promised: u64 = others().map(|other| other.outstanding(operation)).sum();
             let calls = usize::try_from(*calls).unwrap_or(usize::MAX).min(most);
-            self.held.desk.room_for(operation, &windows, calls)
+            let promised = usize::try_from(promised).unwrap_or(usize::MAX);
+            self.held.desk.room_for(operation, &windows, calls.saturating_add(promised))
         };
-        calls.iter().map(wait).max().unwrap_or_default()
+        let wait = calls.iter().map(wait).max().unwrap_or_default();
+        // What is over within the time that a call may wait holds nobody up.
+        if wait > vendor.hold() {
+            return Err(wait);
+        }
+        lock(&self.held.expected).clone_from(calls);
+        Ok(())
     }
 }
 
@@ -106,6 +125,12 @@ impl Drop for Seat {
 }
 
 impl Held {
+    /// Calls that it was let in for and has not sent yet.
+    fn outstanding(&self, operation: &str) -> u64 {
+        let expected = lock(&self.expected).get(operation).copied().unwrap_or_default();
+        expected.saturating_sub(lock(&self.tally).sent.get(operation).copied().unwrap_or_default())
+    }
+
     pub(crate) fn ask(&self, operations: &[String]) -> Result<Turn, crate::budget::Full> {
         let Booking { tenant, urgency, vendor, .. } = &self.booking;
         let windows = |operation: &String| (operation.clone(), vendor.windows(operation));

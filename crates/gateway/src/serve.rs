@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,7 @@ use tokio::task::JoinHandle;
 use crate::counts::{Outcome, Total, Totals, lock};
 use crate::desk::Desk;
 use crate::forward::{self, Answer, Forwarder, Said};
+use crate::past::Past;
 use crate::seat::{Booking, Held, NoSeat, Seat};
 
 const LARGEST_BODY: usize = 16 << 20;
@@ -50,11 +52,14 @@ pub(crate) struct Inner {
     desks: Mutex<HashMap<String, Arc<Desk>>>,
     pub(crate) totals: Totals,
     forwarder: Forwarder,
+    past: Arc<Past>,
 }
 
 impl Gateway {
-    /// Listens on a free port of this machine's own address.
-    pub async fn start() -> std::io::Result<Gateway> {
+    /// Listens on a free port of this machine's own address. What it sends is written into the file, and what an earlier
+    /// life has sent counts.
+    pub async fn start(file: Option<&Path>) -> std::io::Result<Gateway> {
+        let past = file.map(Past::open).transpose()?.unwrap_or_default();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let mut key = vec![0; 32];
         rand::rngs::SysRng.try_fill_bytes(&mut key).map_err(std::io::Error::other)?;
@@ -65,6 +70,7 @@ impl Gateway {
             desks: Mutex::default(),
             totals: Totals::default(),
             forwarder: Forwarder::default(),
+            past: Arc::new(past),
         });
         let router = Router::new().fallback(serve).with_state(inner.clone());
         let server = tokio::spawn(async move {
@@ -92,7 +98,8 @@ impl Inner {
             // One that somebody has a seat at is used.
             desks.retain(|_, desk| Arc::strong_count(desk) > 1 || !desk.is_idle());
         }
-        desks.entry(account.to_owned()).or_default().clone()
+        let desk = || Arc::new(Desk::new(account, &self.past));
+        desks.entry(account.to_owned()).or_insert_with(desk).clone()
     }
 
     fn holder(&self, secret: &str) -> Option<Arc<Held>> {

@@ -249,6 +249,23 @@ impl Expr {
     pub fn as_literal(&self) -> Option<&str> {
         self.node.as_str()
     }
+
+    /// The name of the variable, if the expression is `var.NAME` and nothing else; in JSON that is `"${var.NAME}"`.
+    pub fn as_variable(&self) -> Option<&str> {
+        let node = match &self.node {
+            Expression::StringTemplate(template) => match template.iter().collect::<Vec<_>>()[..] {
+                [hcl_edit::template::Element::Interpolation(inner)] => &inner.expr,
+                _ => return None,
+            },
+            node => node,
+        };
+        let Expression::Traversal(traversal) = node else { return None };
+        let root = matches!(&traversal.expr, Expression::Variable(name) if name.as_str() == "var");
+        match traversal.operators.iter().map(|operator| operator.value()).collect::<Vec<_>>()[..] {
+            [hcl_edit::expr::TraversalOperator::GetAttr(name)] if root => Some(name.as_str()),
+            _ => None,
+        }
+    }
 }
 
 /// Text with expressions in it, outside of any configuration.
@@ -278,6 +295,11 @@ impl Body {
         self.source.range(self.node.span())
     }
 
+    /// The value of an argument, not evaluated yet.
+    pub fn argument(&self, name: &str) -> Option<Expr> {
+        self.node.get_attribute(name).map(|attribute| self.expr(&attribute.value))
+    }
+
     pub(crate) fn expr(&self, node: &Expression) -> Expr {
         Expr { node: node.clone(), source: self.source.clone() }
     }
@@ -298,5 +320,20 @@ impl Body {
 
     pub(crate) fn place(&self, node: &impl Span) -> SourceRange {
         self.source.range(node.span())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_variable_itself_is_the_variable() {
+        let of = |text: &str| Expr::parse("test", text).unwrap().as_variable().map(str::to_owned);
+        assert_eq!((of("var.url"), of("\"${var.url}\"")), (Some("url".into()), Some("url".into())));
+        for other in ["local.url", "var.url.host", "var.urls[0]", "\"${var.url}/x\"", "\"x\"", "lower(var.url)", "url"]
+        {
+            assert_eq!(of(other), None, "{other}");
+        }
     }
 }

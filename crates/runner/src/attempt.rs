@@ -5,19 +5,22 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use landform_domain::run::{Kind, Outcome, PlanSummary, Status};
+use landform_domain::run::{self, Kind, Outcome, PlanSummary, Status};
 use landform_domain::{Code, EngineChoice, EngineName, Problem};
 use landform_engine::policy::{Policy, Violation};
 use landform_engine::state::StateError;
 use landform_engine::{
-    Adopt, Applied, ApplyRequest, Doubted, Engine, EngineError, Mode, Plan, PlanRequest, Variable, Workspace,
+    Adopt, Applied, ApplyRequest, Doubted, Engine, EngineError, Mode, Plan, PlanRequest, Progress, ProgressEvent,
+    Variable, Workspace,
 };
+use landform_gateway::Urgency;
 use landform_store::{Adoption, Claim, EngineChosen, Finish, JournalEntry, Planned, Store, StoreError, Work};
 
 use crate::choose::{Chosen, Engines, explain, name};
 use crate::folders::Folders;
 use crate::keeper::Clock;
 use crate::ports::{FencedJournal, Reports};
+use crate::seats::{Booth, Seats};
 use crate::spool::Spool;
 use crate::{recover, report};
 
@@ -30,6 +33,7 @@ pub(crate) struct Shop {
     pub(crate) engines: Engines,
     pub(crate) folders: Folders,
     pub(crate) spool: Spool,
+    pub(crate) booth: Booth,
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) connection_environment: BTreeSet<String>,
     /// How long an attempt may take, where its deployment does not say otherwise.
@@ -65,11 +69,16 @@ pub(crate) struct Attempt<'a> {
     pub(crate) tried: Mutex<Vec<EngineChosen>>,
     /// Updates of which nobody knows whether they were made.
     pub(crate) doubted: Vec<Doubted>,
+    /// What it may call vendors with.
+    pub(crate) seats: Seats,
 }
 
 impl Attempt<'_> {
     pub(crate) async fn run(mut self) -> End {
         let done = self.work().await;
+        for text in self.seats.notes() {
+            self.reports.report(ProgressEvent::Note { text });
+        }
         let (engines, memory) = (self.take_tried(), self.memory());
         let Attempt { shop, claim, clock, reports, .. } = self;
         let reports = reports.flush().await;
@@ -114,7 +123,7 @@ impl Attempt<'_> {
         Ok(fail(problem))
     }
 
-    async fn lay_out(&self) -> Result<Result<Workspace, Problem>, StoreError> {
+    async fn lay_out(&mut self) -> Result<Result<Workspace, Problem>, StoreError> {
         let claim = &self.claim;
         let files = self.shop.store.template_files(&claim.template, claim.template_version).await?;
         // Looked at again for each run: what is allowed may have changed since the push.
@@ -139,6 +148,19 @@ impl Attempt<'_> {
             claim.inputs.iter().map(|(name, input)| (name.clone(), variable(input))).collect();
         let secret = |value: &serde_json::Value| Variable { value: value.clone(), sensitive: true };
         variables.extend(claim.connections.variables.iter().map(|(name, value)| (name.clone(), secret(value))));
+        let seats = {
+            let place = (&files, folder.as_path());
+            let urgency = match claim.urgency() {
+                run::Urgency::Change => Urgency::Person,
+                run::Urgency::Idle => Urgency::Background,
+            };
+            self.shop.booth.take(claim.lease.tenant.as_str(), urgency, place, &mut variables)
+        };
+        self.seats = match seats {
+            Ok(seats) => seats,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        self.reports.hide(self.seats.addresses());
         let mut environment = self.shop.environment.clone();
         for (name, value) in &claim.connections.environment {
             if !self.shop.connection_environment.contains(name) {
@@ -306,7 +328,7 @@ impl Attempt<'_> {
         let request = ApplyRequest { workspace: &workspace, plan };
         let applying = engine.apply(request, &journal, &self.reports, &self.clock.stop);
         match self.in_time(applying).await {
-            Ok(applied) => Ok(self.applied(&workspace, applied)),
+            Ok(applied) => Ok(self.applied(&workspace, applied, &journal)),
             Err(error) => Ok(self.not_applied(error)),
         }
     }
@@ -340,6 +362,8 @@ impl Attempt<'_> {
             lease: self.claim.lease.clone(),
             clock: self.clock.clone(),
             spool: self.shop.spool.clone(),
+            seats: self.seats.clone(),
+            creates: Mutex::default(),
         }
     }
 
@@ -366,8 +390,12 @@ impl Attempt<'_> {
         }
     }
 
-    pub(crate) fn applied(&self, workspace: &Workspace, applied: Applied) -> Done {
+    pub(crate) fn applied(&self, workspace: &Workspace, applied: Applied, journal: &FencedJournal) -> Done {
         self.reports.tell(&applied.diagnostics);
+        if !applied.complete() && journal.leaves_doubt(&applied.state) {
+            // Recovery finds out what is there, and asks about the rest.
+            return Done::End(End::GiveBack);
+        }
         let complete = applied.complete();
         let outcome = if complete {
             Outcome::Succeeded

@@ -20,10 +20,12 @@ mod ports;
 pub mod providers;
 mod recover;
 mod report;
+mod seats;
 mod spool;
 mod states;
 mod straight;
 mod templates;
+mod vendors;
 mod webhooks;
 mod worker;
 

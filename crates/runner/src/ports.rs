@@ -1,15 +1,17 @@
 //! The engine's ports, implemented on the store.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use landform_base::redact::Redactor;
+use landform_base::secret::SecretString;
 use landform_domain::EventBody;
-use landform_engine::{Diagnostic, Intent, IntentId, Journal, Progress, ProgressEvent, Refused, Settlement};
+use landform_engine::{
+    Diagnostic, Intent, IntentAction, IntentId, Journal, Progress, ProgressEvent, Refused, Settlement,
+};
 use landform_store::{Lease, SpooledSettlement, Store, StoreError};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -17,6 +19,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use crate::keeper::Clock;
+use crate::seats::Seats;
 use crate::spool::Spool;
 
 /// Lossless: returns when the entry is on disk, or refuses. While the store is away it is asked again, until the lease
@@ -26,6 +29,9 @@ pub(crate) struct FencedJournal {
     pub(crate) lease: Lease,
     pub(crate) clock: Arc<Clock>,
     pub(crate) spool: Spool,
+    pub(crate) seats: Seats,
+    /// Objects that are being made, with the calls that had no answer before.
+    pub(crate) creates: Mutex<HashMap<i64, (String, u64)>>,
 }
 
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(250);
@@ -45,7 +51,10 @@ impl Journal for FencedJournal {
                 // The lease may have become late while the store took its time; then the calls are not made, and the
                 // entries are closed by recovery.
                 Ok(_) if self.clock.is_late() => return Err(Refused::LeaseLost),
-                Ok(ids) => return Ok(ids.into_iter().map(IntentId).collect()),
+                Ok(ids) => {
+                    self.remember_creates(&ids, &intents);
+                    return Ok(ids.into_iter().map(IntentId).collect());
+                }
                 Err(error) => self.refuse_or_wait(error).await?,
             }
         }
@@ -55,6 +64,13 @@ impl Journal for FencedJournal {
     /// away it is kept in the spool, where it stays if the lease ends first.
     async fn settle(&self, intent: IntentId, settlement: Settlement) -> Result<(), Refused> {
         let bytes = encode(&settlement)?;
+        let create = self.creates.lock().expect("no panic while held").remove(&intent.0);
+        if let (Some((address, before)), Settlement::Untouched) = (create, &settlement)
+            && self.seats.silences() > before
+        {
+            // The provider says that it failed, and cannot know: the vendor may have made it. The intent stays open.
+            return Err(Refused::Unavailable(format!("the vendor did not answer when {address} was to be made")));
+        }
         let (mut kept, mut away) = (None, false);
         loop {
             let mut writing = std::pin::pin!(self.store.settle(&self.lease, intent.0, &bytes));
@@ -86,6 +102,22 @@ impl Journal for FencedJournal {
 }
 
 impl FencedJournal {
+    fn remember_creates(&self, ids: &[i64], intents: &[Intent]) {
+        let silences = self.seats.silences();
+        let creates = ids.iter().zip(intents).filter(|(_, intent)| intent.action == IntentAction::Create);
+        let creates = creates.map(|(id, intent)| (*id, (intent.address.clone(), silences)));
+        self.creates.lock().expect("no panic while held").extend(creates);
+    }
+
+    /// For an engine that does not tell object by object: something that was to be made is not in the state, and calls
+    /// had no answer meanwhile.
+    pub(crate) fn leaves_doubt(&self, state: &[u8]) -> bool {
+        let silences = self.seats.silences();
+        let creates = self.creates.lock().expect("no panic while held");
+        let missing = |address: &str| !landform_engine::state::has_object(state, address, None).unwrap_or(false);
+        creates.values().any(|(address, before)| silences > *before && missing(address))
+    }
+
     /// Once. If not even the disk takes it, the intent stays open, and its object is in doubt.
     async fn keep(&self, kept: &mut Option<SpooledSettlement>, intent: IntentId, settlement: &[u8]) {
         if kept.is_some() {
@@ -124,7 +156,7 @@ pub(crate) struct Reports {
     sender: mpsc::Sender<Value>,
     dropped: Arc<AtomicU64>,
     peak_memory: AtomicU64,
-    redactor: Redactor,
+    redactor: RwLock<Redactor>,
     /// The newest diagnostics, so that none is told twice.
     told: Mutex<VecDeque<Diagnostic>>,
     pump: JoinHandle<Vec<EventBody>>,
@@ -141,7 +173,14 @@ impl Reports {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let dropped = Arc::new(AtomicU64::new(0));
         let pump = tokio::spawn(pump(store, lease, receiver, dropped.clone()));
-        Reports { sender, dropped, peak_memory: AtomicU64::new(0), redactor, told: Mutex::default(), pump }
+        let (peak_memory, redactor) = (AtomicU64::new(0), RwLock::new(redactor));
+        Reports { sender, dropped, peak_memory, redactor, told: Mutex::default(), pump }
+    }
+
+    /// Hides these from now on, too.
+    pub(crate) fn hide<'a>(&self, secrets: impl IntoIterator<Item = &'a SecretString>) {
+        let mut redactor = self.redactor.write().expect("no panic while held");
+        *redactor = std::mem::take(&mut *redactor).with(secrets);
     }
 
     pub(crate) fn tell(&self, diagnostics: &[Diagnostic]) {
@@ -159,7 +198,7 @@ impl Reports {
     }
 
     pub(crate) fn redact(&self, text: &str) -> String {
-        self.redactor.redact(text)
+        self.redactor.read().expect("no panic while held").redact(text)
     }
 
     /// Nothing more will come. Returns what is not written yet, for whoever writes next.
@@ -188,7 +227,7 @@ impl Progress for Reports {
             told.push_back(diagnostic.clone());
         }
         let Ok(mut value) = serde_json::to_value(&event) else { return };
-        redact(&mut value, &self.redactor);
+        redact(&mut value, &self.redactor.read().expect("no panic while held"));
         if self.sender.try_send(value).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -299,6 +338,8 @@ mod tests {
             lease: lease.clone(),
             clock: Arc::new(Clock::aged(store.lease(), Instant::now().checked_sub(age).unwrap(), Stop::new())),
             spool: Spool::open(&folder.path().join("spool")).unwrap(),
+            seats: Seats::default(),
+            creates: Mutex::default(),
         };
         let in_time = journal(Duration::ZERO);
         let late = journal(store.lease() * 2 / 3);

@@ -31,7 +31,7 @@ impl Attempt<'_> {
                 self.take_tried();
                 None
             }
-            (Ok(Gone::Through(applied)), _) => Some(self.applied(workspace, applied)),
+            (Ok(Gone::Through(applied)), _) => Some(self.applied(workspace, applied, &journal)),
             (Err(error), None) => Some(self.not_planned(error)),
             (Err(error), Some(Ok(_))) => Some(self.not_applied(error)),
             (Ok(Gone::Held), None | Some(Ok(_))) => Some(Done::End(End::Clean)),

@@ -11,7 +11,7 @@ use landform_store::TemplateReader;
 
 use crate::attempt::denied;
 use crate::folders::unpack;
-use crate::locks;
+use crate::{locks, vendors};
 
 const LONGEST_MESSAGE: usize = 2000;
 const MOST_UNSUPPORTED: usize = 100;
@@ -34,6 +34,7 @@ impl TemplateReader for LanguageReader {
         let folder = unpacked(files)?;
         let module = landform_lang::load(folder.path()).map_err(|found| invalid(&found))?;
         Diagnostics::check(module.problems.clone()).map_err(|found| invalid(&found))?;
+        vendors::of(files, folder.path())?;
         let unsupported = module.unsupported.iter().take(MOST_UNSUPPORTED);
         Ok(Declared {
             // Whatever could not be read may declare variables, too.

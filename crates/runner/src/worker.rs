@@ -9,6 +9,8 @@ use futures::FutureExt;
 use landform_domain::run::Kind;
 use landform_engine::Stop;
 use landform_engine::policy::Policy;
+use landform_gateway::Gateway;
+use landform_store::metrics::VendorCalls;
 use landform_store::{Claim, Claimed, Store, StoreError, WorkerId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, JoinSet};
@@ -21,6 +23,7 @@ use crate::keeper::Keeper;
 use crate::memory::Memory;
 use crate::ports::Reports;
 use crate::report;
+use crate::seats::{Booth, Seats};
 use crate::spool::Spool;
 
 #[derive(Clone, Debug)]
@@ -71,6 +74,8 @@ pub enum StartError {
     InUse(PathBuf),
     #[error("the worker's folder {}: {source}", folder.display())]
     Folder { folder: PathBuf, source: io::Error },
+    #[error("the gateway to vendors: {0}")]
+    Gateway(io::Error),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -108,6 +113,10 @@ impl Worker {
         if voided > 0 {
             tracing::info!(worker = %id, voided, "taking up what an earlier life of this worker left");
         }
+        let gateway =
+            Gateway::start(Some(&settings.folder.join("gateway/calls"))).await.map_err(StartError::Gateway)?;
+        let counted = gateway.clone();
+        store.watch_vendor_calls(move || vendor_calls(&counted));
         let (closing, stopping, abandoning) = (Stop::new(), Stop::new(), Stop::new());
         let Settings { environment, connection_environment, time_limit, grace, keep_plans, policy, .. } = settings;
         let shop = Shop {
@@ -115,6 +124,7 @@ impl Worker {
             engines,
             folders,
             spool,
+            booth: Booth::new(gateway),
             environment,
             connection_environment,
             time_limit,
@@ -300,7 +310,8 @@ async fn carry_out(shop: &Shop, claim: Claim, claimed: Instant, stop: Stop) {
     let clock = keeper.clock().clone();
     let reports =
         Reports::start(shop.store.clone(), lease.clone(), report::redactor(&claim.inputs, &claim.connections));
-    let attempt = Attempt { shop, claim, clock: clock.clone(), reports, tried: Mutex::default(), doubted: Vec::new() };
+    let (tried, doubted, seats) = (Mutex::default(), Vec::new(), Seats::default());
+    let attempt = Attempt { shop, claim, clock: clock.clone(), reports, tried, doubted, seats };
     // A panic is that run's misfortune and nobody else's.
     let work = AssertUnwindSafe(attempt.run()).catch_unwind();
     let end = tokio::select! {
@@ -328,6 +339,16 @@ async fn carry_out(shop: &Shop, claim: Claim, claimed: Instant, stop: Stop) {
         End::Leave => {}
         End::Lost => tracing::warn!(%run, "the lease is lost"),
     }
+}
+
+fn vendor_calls(gateway: &Gateway) -> Vec<VendorCalls> {
+    let calls = |total: landform_gateway::Total| VendorCalls {
+        vendor: total.vendor,
+        operation: total.operation,
+        outcomes: total.outcomes.iter().map(|(outcome, count)| (outcome.word(), *count)).collect(),
+        held: total.held,
+    };
+    gateway.totals().into_iter().map(calls).collect()
 }
 
 /// Scratch folders of runs that ended elsewhere, or whose last attempt died after its last word.

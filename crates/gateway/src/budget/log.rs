@@ -29,11 +29,15 @@ impl Log {
         self.under_way += 1;
     }
 
+    pub(super) fn remember(&mut self, ended: Instant) {
+        // Ends come in order but for the slack that some of them get.
+        let place = self.ended.partition_point(|other| *other <= ended);
+        self.ended.insert(place, ended);
+    }
+
     pub(super) fn done(&mut self, at: Instant) {
         self.under_way = self.under_way.saturating_sub(1);
-        // Ends come in order but for the slack that some of them get.
-        let place = self.ended.partition_point(|ended| *ended <= at);
-        self.ended.insert(place, at);
+        self.remember(at);
         while self.ended.front().is_some_and(|ended| *ended + self.longest <= at) {
             self.ended.pop_front();
         }

@@ -97,6 +97,16 @@ impl Account {
         Ok(ticket)
     }
 
+    /// A call that was made before anybody counted here.
+    pub fn remember(&mut self, operation: &str, ended: Instant) {
+        self.logs.entry(operation.to_owned()).or_default().remember(ended);
+    }
+
+    /// What a call that is under way was asked as.
+    pub fn operations(&self, ticket: Ticket) -> &[(String, Vec<Window>)] {
+        self.under_way.get(&ticket).map(|sent| sent.ask.operations.as_slice()).unwrap_or_default()
+    }
+
     /// Who wants to wait no longer.
     pub fn leave(&mut self, ticket: Ticket) {
         self.waiting.remove(&ticket);
@@ -181,8 +191,8 @@ impl Account {
 
     /// How long until so many more calls of an operation could be sent in one go, if nobody else came.
     pub fn room_for(&self, operation: &str, windows: &[Window], calls: usize, now: Instant) -> Duration {
-        let before = calls.saturating_sub(1);
-        self.logs.get(operation).map_or(Duration::ZERO, |log| log.expected_wait(windows, before, now))
+        let (nothing, before) = (Log::default(), calls.saturating_sub(1));
+        self.logs.get(operation).unwrap_or(&nothing).expected_wait(windows, before, now)
     }
 
     /// Nothing here matters any more.

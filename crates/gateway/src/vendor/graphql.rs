@@ -52,8 +52,8 @@ fn tokens(query: &str) -> Option<Vec<Token<'_>>> {
                 tokens.push(Token::Spread);
                 rest.starts_with("...").then_some(3)?
             }
-            first if first.is_alphanumeric() || first == '_' => {
-                let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+            first if first.is_ascii_alphanumeric() || first == '_' => {
+                let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
                 tokens.push(Token::Name(&rest[..end]));
                 end
             }

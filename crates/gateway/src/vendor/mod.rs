@@ -139,15 +139,24 @@ pub fn built_in() -> Vec<Arc<Vendor>> {
     files.iter().flat_map(|file| parse(file.as_bytes()).expect("it is read by a test")).collect()
 }
 
+/// A name as it may stand in figures and logs, also when a client has made it up.
+fn word(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    !text.is_empty() && text.len() <= 80 && text.chars().all(plain)
+}
+
 impl Vendor {
     fn check(&self) -> Result<(), String> {
-        let word = |text: &str| {
-            !text.is_empty()
-                && text.len() <= 40
-                && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
-        };
         if !word(&self.vendor) {
-            return Err("`vendor` is a short name of letters, digits, `-` and `_`".into());
+            return Err("`vendor` is a short name of letters, digits, `.`, `-` and `_`".into());
+        }
+        if let Operations::Rest(patterns) = &self.operations
+            && let Some(pattern) = patterns.iter().find(|pattern| !word(&pattern.operation))
+        {
+            return Err(format!(
+                "the operation {:?} is no name of letters, digits, `.`, `-` and `_`",
+                pattern.operation
+            ));
         }
         if self.account.is_empty() {
             return Err("`account` names at least one variable".into());
@@ -206,7 +215,7 @@ impl Vendor {
                 let body: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
                 let name = body["operationName"].as_str();
                 let fields = body["query"].as_str().and_then(|query| graphql::operations(query, name, inside));
-                fields.unwrap_or_else(|| vec![name.filter(|name| !name.is_empty()).unwrap_or(OTHER).to_owned()])
+                fields.unwrap_or_else(|| vec![name.filter(|name| word(name)).unwrap_or(OTHER).to_owned()])
             }
         }
     }

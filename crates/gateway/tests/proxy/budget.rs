@@ -45,9 +45,42 @@ async fn who_cannot_be_served_in_time_is_told_when_to_come_back() {
     assert_eq!(scene.control("calls").await["count"], 1);
     // Another operation, and another account, are not concerned.
     assert_eq!(scene.ask(address(&seat), &add_site("a")).await.0, 200);
-    let expected =
-        std::collections::BTreeMap::from([("entityLookup".to_owned(), 3), ("addIpsecIkeV2Site".to_owned(), 9)]);
-    assert!(seat.room_for(&expected).as_secs() > 30);
+}
+
+#[tokio::test]
+async fn a_run_is_let_in_when_the_budget_can_carry_it_beside_those_that_are_in() {
+    let scene = Scene::set(json!({})).await;
+    let vendor = data(json!({"entityLookup": [[5, 60]]}), json!({"hold_seconds": 1}));
+    let (one, two) = (scene.seat("acme", &vendor), scene.seat("globex", &vendor));
+    let looks =
+        |calls| std::collections::BTreeMap::from([("entityLookup".to_owned(), calls), ("other".to_owned(), 99)]);
+    one.admit(&looks(4)).unwrap();
+    assert!(two.admit(&looks(2)).unwrap_err().as_secs() >= 59, "four are promised, and not sent yet");
+    two.admit(&looks(1)).unwrap();
+    drop(one);
+    two.admit(&looks(5)).unwrap();
+    for _ in 0..3 {
+        assert_eq!(scene.ask(address(&two), LOOK).await.0, 200);
+    }
+    let late = scene.seat("acme", &vendor);
+    assert!(late.admit(&looks(1)).is_err(), "three are sent and two promised");
+    drop(two);
+    late.admit(&looks(2)).unwrap();
+}
+
+#[tokio::test]
+async fn a_window_outlives_the_process() {
+    let mut scene = Scene::set(json!({})).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("calls");
+    let vendor = data(json!({"entityLookup": [[1, 60]]}), json!({"hold_seconds": 1}));
+    for expected in [200, 429] {
+        scene.gateway = landform_gateway::Gateway::start(Some(&file)).await.unwrap();
+        let seat = scene.seat("acme", &vendor);
+        assert_eq!(scene.ask(address(&seat), LOOK).await.0, expected);
+        assert_eq!(scene.ask(address(&seat), &add_site("a")).await.0, 200);
+    }
+    assert_eq!(scene.control("calls").await["totals"]["entityLookup"], json!({"answered": 1}));
 }
 
 #[tokio::test]

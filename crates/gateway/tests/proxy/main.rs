@@ -36,7 +36,7 @@ impl Scene {
         let options = Options { limits: Limits::from_json(&limits.to_string()).unwrap(), ..Options::default() };
         let cato = Running::start(landform_sim::Vendor::Cato, listener, options).await.unwrap();
         let http = landform_testkit::http_client(Duration::from_secs(60));
-        Scene { cato, gateway: Gateway::start().await.unwrap(), http }
+        Scene { cato, gateway: Gateway::start(None).await.unwrap(), http }
     }
 
     fn seat(&self, tenant: &str, vendor: &Arc<Vendor>) -> Seat {

@@ -9,6 +9,7 @@ use super::vendor::Simulator;
 use crate::failure::Failure;
 
 const TEMPLATE: &str = include_str!("../../../../templates/cato-ipsec-site/main.tf");
+const VENDOR: &str = include_str!("../../../../templates/cato-ipsec-site/vendor.json");
 const EXAMPLE: &str = include_str!("../../../../templates/cato-ipsec-site/example.json");
 
 pub async fn a_site(stage: &Stage, provider: Option<&Path>) -> Result<(), Failure> {
@@ -17,8 +18,9 @@ pub async fn a_site(stage: &Stage, provider: Option<&Path>) -> Result<(), Failur
         return Ok(());
     };
     stage.say("A site at Cato, through the vendor's own provider: a real binary, spoken to without any CLI.");
-    let cato = Simulator::start(stage, &["cato", "--limits", "none"]).await?;
+    let cato = Simulator::start(stage, &["cato", "--limits", "published"]).await?;
     stage.write("cato-ipsec-site/main.tf", TEMPLATE)?;
+    stage.write("cato-ipsec-site/vendor.json", VENDOR)?;
     stage.write("site.json", EXAMPLE)?;
     let credentials = json!({"variables":
         {"cato_url": cato.endpoint(), "cato_token": "made-up-for-the-demo", "cato_account_id": "4711"}});

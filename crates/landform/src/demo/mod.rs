@@ -18,6 +18,7 @@ use stage::{Stage, surprise};
 use vendor::Director;
 
 const TEMPLATE: &str = include_str!("../../../../templates/versa-branch/main.tf");
+const VENDOR: &str = include_str!("../../../../templates/versa-branch/vendor.json");
 const EXAMPLE: &str = include_str!("../../../../templates/versa-branch/example.json");
 
 /// Customers, and a branch of each.
@@ -35,7 +36,8 @@ pub struct Options {
 
 pub async fn run(options: Options) -> Result<(), Failure> {
     let begin = Instant::now();
-    let mut stage = Stage::set(&[("versa-branch/main.tf", TEMPLATE), ("branch.json", EXAMPLE)])?;
+    let files = [("versa-branch/main.tf", TEMPLATE), ("versa-branch/vendor.json", VENDOR), ("branch.json", EXAMPLE)];
+    let mut stage = Stage::set(&files)?;
     stage.say("An SD-WAN vendor's management system, simulated: nobody has the real one on a laptop.");
     let director = Director::start(&stage).await?;
     stage.say("Landform on SQLite, with nothing to set up; it makes its own admin token.");
@@ -131,9 +133,13 @@ async fn drift(stage: &Stage, director: &Director) -> Result<(), Failure> {
 }
 
 async fn storm(stage: &Stage, director: &Director) -> Result<(), Failure> {
-    stage.say("The vendor answers the next 4 calls with 429, too many requests. They are sent again when it says so.");
+    stage.say(
+        "All calls to the vendor go through the gateway. The vendor answers the next 4 with 429, too many requests:",
+    );
+    stage.say("the gateway sends them again when the vendor says so, and the run's log tells what was asked.");
     director.0.order(json!({"kind": "too_many_requests", "times": 4})).await?;
-    stage.run(&deploy("globex/lyon", "lyon", &["--wait"])).await?;
+    let run = stage.accepted(&deploy("globex/lyon", "lyon", &[])).await?;
+    stage.show_lines(&["run", "watch", &run], "rate limit").await?;
     director.expect_branches(BRANCHES.len() + 1).await
 }
 

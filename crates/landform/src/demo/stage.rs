@@ -123,6 +123,19 @@ impl Stage {
         })
     }
 
+    /// Runs a command and shows those of its lines that hold this text; there must be some.
+    pub async fn show_lines(&self, words: &[impl AsRef<str>], text: &str) -> Result<(), Failure> {
+        println!("$ landform {} | grep '{text}'", line(words));
+        let output = self.command(words).output().await.map_err(broken)?;
+        let all = String::from_utf8_lossy(&output.stdout);
+        let found: Vec<&str> = all.lines().filter(|line| line.contains(text)).collect();
+        if !output.status.success() || found.is_empty() {
+            return Err(surprise(format!("it said: {all}{}", String::from_utf8_lossy(&output.stderr))));
+        }
+        found.iter().for_each(|line| println!("  {line}"));
+        Ok(())
+    }
+
     /// Makes a request that nobody waits for; the id of its run.
     pub async fn accepted(&self, words: &[impl AsRef<str>]) -> Result<String, Failure> {
         println!("$ landform {}", line(words));

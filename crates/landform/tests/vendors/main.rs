@@ -2,8 +2,11 @@
 
 mod cato;
 mod drift;
+mod gateway;
+mod third;
 mod versa;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -26,6 +29,7 @@ struct Site {
 struct Scene {
     vendor: Running,
     landform: Landform,
+    setup: Setup,
     site: Site,
     http: reqwest::Client,
     _folder: tempfile::TempDir,
@@ -49,8 +53,12 @@ fn mirror_of_built_in(folder: &Path) -> PathBuf {
 }
 
 async fn vendor(vendor: Vendor, task: Duration) -> Running {
+    vendor_with(vendor, task, Limits::none()).await
+}
+
+async fn vendor_with(vendor: Vendor, task: Duration, limits: Limits) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let options = Options { task, limits: Limits::none(), ..Options::default() };
+    let options = Options { task, limits, ..Options::default() };
     Running::start(vendor, listener, options).await.unwrap()
 }
 
@@ -81,7 +89,7 @@ impl Scene {
         };
         let landform = Landform::start(&setup).await.unwrap();
         let http = landform_testkit::http_client(Duration::from_secs(60));
-        let scene = Scene { vendor, landform, site, http, _folder: folder, _postgres: postgres };
+        let scene = Scene { vendor, landform, setup, site, http, _folder: folder, _postgres: postgres };
         scene.landform.call("PUT", "/v1/tenants/acme", None).await.unwrap();
         scene.landform.push_template(scene.site.template, scene.site.files).await.unwrap();
         let path = format!("/v1/tenants/acme/connections/{}", scene.site.connection);
@@ -95,6 +103,27 @@ impl Scene {
 
     async fn ledger(&self) -> Value {
         self.http.get(format!("{}/_sim/ledger", self.url())).send().await.unwrap().json().await.unwrap()
+    }
+
+    async fn calls(&self) -> Value {
+        let url = format!("{}/_sim/calls?limit=10000", self.url());
+        self.http.get(url).send().await.unwrap().json().await.unwrap()
+    }
+
+    /// How many calls of each operation the gateway has sent, whatever came of them.
+    async fn sent_by_the_gateway(&self) -> BTreeMap<String, u64> {
+        let request = self.landform.request(reqwest::Method::GET, "/metrics");
+        let figures = request.send().await.unwrap().text().await.unwrap();
+        let mut sent = BTreeMap::new();
+        for line in figures.lines().filter(|line| line.starts_with("landform_vendor_calls_total{")) {
+            if line.contains("outcome=\"refused\"") || line.contains("outcome=\"unreachable\"") {
+                continue;
+            }
+            let (_, operation) = line.split_once("operation=\"").unwrap();
+            let operation = operation.split_once('"').unwrap().0.to_owned();
+            *sent.entry(operation).or_default() += line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
+        }
+        sent
     }
 
     async fn order(&self, fault: Value) {

@@ -10,7 +10,10 @@ use crate::{Scene, Site, mirror_of_built_in, status, vendor};
 
 pub const SITE: Site = Site {
     template: "versa-branch",
-    files: &[("main.tf", include_str!("../../../../templates/versa-branch/main.tf"))],
+    files: &[
+        ("main.tf", include_str!("../../../../templates/versa-branch/main.tf")),
+        ("vendor.json", include_str!("../../../../templates/versa-branch/vendor.json")),
+    ],
     example: include_str!("../../../../templates/versa-branch/example.json"),
     connection: "versa",
 };
@@ -19,7 +22,7 @@ pub async fn director() -> Running {
     vendor(Vendor::Versa, Duration::from_millis(30)).await
 }
 
-async fn scene() -> Scene {
+pub async fn scene() -> Scene {
     let director = director().await;
     let variables = login(&director);
     Scene::set(director, SITE, variables, mirror_of_built_in).await

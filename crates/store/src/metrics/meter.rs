@@ -8,7 +8,7 @@ use landform_domain::memory::Room;
 use landform_domain::run::Status;
 use landform_domain::{EngineName, RunId};
 
-use super::{Metric, Sample, Value};
+use super::{Metric, Sample, Value, VendorCalls};
 
 /// Upper bounds in seconds: a small plan takes some 50 ms, a large apply an hour.
 const BOUNDS: [f64; 12] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0, 3600.0];
@@ -19,6 +19,7 @@ const MOST_REMEMBERED: usize = 10_000;
 
 type LookAtRoom = Box<dyn Fn() -> Room + Send + Sync>;
 type Count = Box<dyn Fn() -> usize + Send + Sync>;
+type Calls = Box<dyn Fn() -> Vec<VendorCalls> + Send + Sync>;
 
 /// What happens in this process.
 #[derive(Default)]
@@ -29,6 +30,7 @@ pub(crate) struct Meter {
     inner: Mutex<Inner>,
     provider_processes: Mutex<Option<Count>>,
     room: Mutex<Option<LookAtRoom>>,
+    vendor_calls: Mutex<Option<Calls>>,
 }
 
 #[derive(Default)]
@@ -113,6 +115,10 @@ impl Meter {
         *self.provider_processes.lock().expect("no panic while held") = Some(count);
     }
 
+    pub(crate) fn watch_vendor_calls(&self, calls: Calls) {
+        *self.vendor_calls.lock().expect("no panic while held") = Some(calls);
+    }
+
     pub(crate) fn samples(&self) -> Vec<Sample> {
         let count =
             |metric, counter: &AtomicU64| Sample::number(metric, vec![], counter.load(Ordering::Relaxed) as f64);
@@ -144,6 +150,16 @@ impl Meter {
         }
         if let Some(processes) = &*self.provider_processes.lock().expect("no panic while held") {
             samples.push(Sample::number(Metric::ProviderProcesses, vec![], processes() as f64));
+        }
+        if let Some(calls) = &*self.vendor_calls.lock().expect("no panic while held") {
+            for VendorCalls { vendor, operation, outcomes, held } in calls() {
+                let labels = vec![("vendor", vendor), ("operation", operation)];
+                for (outcome, count) in outcomes {
+                    let labels = [labels.clone(), vec![("outcome", outcome.to_owned())]].concat();
+                    samples.push(Sample::number(Metric::VendorCalls, labels, count as f64));
+                }
+                samples.push(Sample::number(Metric::VendorHeldSeconds, labels, held.as_secs_f64()));
+            }
         }
         samples
     }

@@ -67,6 +67,8 @@ metrics! {
     MemoryBudget "landform_memory_budget_bytes" "gauge" "process" "" "Memory that the processes of runs may take together.",
     MemoryReserved "landform_memory_reserved_bytes" "gauge" "process" "" "Of that, what the runs under way are thought to need.",
     ClaimsHeldBack "landform_claims_held_back_total" "counter" "process" "" "Times that no further run was taken because the next one needs more memory than is left.",
+    VendorCalls "landform_vendor_calls_total" "counter" "process" "vendor, operation, outcome" "Calls to vendors through the gateway: answered, rate_limited (by the vendor), refused (by the gateway, not sent), silence (sent, no answer), unreachable.",
+    VendorHeldSeconds "landform_vendor_held_seconds_total" "counter" "process" "vendor, operation" "Time that calls to vendors have waited for their turn.",
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -74,6 +76,15 @@ pub struct Sample {
     pub metric: Metric,
     pub labels: Vec<(&'static str, String)>,
     pub value: Value,
+}
+
+/// Calls of one operation at a vendor, since the start of the process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VendorCalls {
+    pub vendor: String,
+    pub operation: String,
+    pub outcomes: Vec<(&'static str, u64)>,
+    pub held: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -155,6 +166,11 @@ impl Store {
     /// Where the number of provider processes of this process is known.
     pub fn watch_provider_processes(&self, count: impl Fn() -> usize + Send + Sync + 'static) {
         self.inner.meter.watch_provider_processes(Box::new(count));
+    }
+
+    /// Where the calls of this process to vendors are known.
+    pub fn watch_vendor_calls(&self, calls: impl Fn() -> Vec<VendorCalls> + Send + Sync + 'static) {
+        self.inner.meter.watch_vendor_calls(Box::new(calls));
     }
 
     /// Whether a write can be made now; otherwise why not. It makes one that changes nothing, so a full disk is noticed.

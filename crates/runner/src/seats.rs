@@ -1,0 +1,131 @@
+//! An attempt's seats at the gateway: where its calls to vendors go, and what became of them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use landform_base::secret::SecretString;
+use landform_domain::template::Files;
+use landform_domain::{Code, Problem};
+use landform_engine::Variable;
+use landform_gateway::{Booking, Gateway, Seat, Tally, Urgency};
+use serde_json::Value;
+
+use crate::vendors::{self, Spoken};
+
+/// Templates whose vendors are remembered.
+const MOST_REMEMBERED: usize = 256;
+
+/// The gateway, and which vendors templates speak to.
+pub(crate) struct Booth {
+    gateway: Gateway,
+    known: Mutex<HashMap<String, Arc<Vec<Spoken>>>>,
+}
+
+impl Booth {
+    pub(crate) fn new(gateway: Gateway) -> Booth {
+        Booth { gateway, known: Mutex::default() }
+    }
+
+    /// Takes a seat for each vendor, and puts its address where the template takes the vendor's from.
+    pub(crate) fn take(
+        &self,
+        tenant: &str,
+        urgency: Urgency,
+        (files, folder): (&Files, &Path),
+        variables: &mut BTreeMap<String, Variable>,
+    ) -> Result<Seats, Problem> {
+        let mut seats = Vec::new();
+        for Spoken { vendor, defaults } in &*self.spoken(files, folder)? {
+            let value = |name: &String| {
+                let given = variables.get(name).map(|variable| &variable.value).or_else(|| defaults.get(name));
+                let text = given.and_then(text);
+                text.ok_or_else(|| unfit(format!("the variable `{name}`, which {} needs, has no text", vendor.vendor)))
+            };
+            let account = vendor.account.iter().map(value).collect::<Result<Vec<_>, _>>()?;
+            let account: Vec<&str> = account.iter().map(String::as_str).collect();
+            let booking = Booking {
+                tenant: tenant.to_owned(),
+                urgency,
+                endpoint: SecretString::from(value(&vendor.endpoint.variable)?),
+                account: vendor.account_key(&account),
+                authority: vendor.endpoint.authority.as_ref().and_then(|name| value(name).ok()),
+                vendor: vendor.clone(),
+            };
+            let seat = self.gateway.take_seat(booking);
+            let seat = seat.map_err(|error| unfit(format!("`{}`: {error}", vendor.endpoint.variable)))?;
+            let address = Value::String(seat.address().expose().clone());
+            variables.insert(vendor.endpoint.variable.clone(), Variable { value: address, sensitive: true });
+            seats.push(seat);
+        }
+        Ok(Seats(Arc::new(seats)))
+    }
+
+    fn spoken(&self, files: &Files, folder: &Path) -> Result<Arc<Vec<Spoken>>, Problem> {
+        let digest = files.digest();
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known().get(digest.as_str()) {
+            return Ok(found.clone());
+        }
+        let found = Arc::new(vendors::of(files, folder)?);
+        let mut known = known();
+        if known.len() >= MOST_REMEMBERED {
+            known.clear();
+        }
+        known.insert(digest.as_str().to_owned(), found.clone());
+        Ok(found)
+    }
+}
+
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn unfit(message: String) -> Problem {
+    Problem::new(Code::ConnectionInvalid, message)
+}
+
+/// What an attempt holds at the gateway. Its calls end with the last of these.
+#[derive(Clone, Default)]
+pub(crate) struct Seats(Arc<Vec<Seat>>);
+
+impl Seats {
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = &SecretString> {
+        self.0.iter().map(Seat::address)
+    }
+
+    /// Calls without an answer of which nobody finds out what became of them.
+    pub(crate) fn silences(&self) -> u64 {
+        self.0.iter().filter(|seat| !seat.vendor().looks_up_after_silence).map(|seat| seat.tally().silences).sum()
+    }
+
+    /// What was asked of each vendor, for the run's log.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        self.0.iter().filter_map(|seat| note(&seat.vendor().vendor, &seat.tally())).collect()
+    }
+}
+
+fn note(vendor: &str, tally: &Tally) -> Option<String> {
+    if *tally == Tally::default() {
+        return None;
+    }
+    let sent: Vec<String> = tally.sent.iter().map(|(operation, count)| format!("{operation} {count}")).collect();
+    let mut note = format!("calls to {vendor}: {}", sent.join(", "));
+    if tally.held.as_millis() >= 100 {
+        note += &format!("; they waited {:.1} s for their turn", tally.held.as_secs_f64());
+    }
+    for (count, what) in [
+        (tally.rate_limited, "met the vendor's rate limit"),
+        (tally.refused, "put off to keep the vendor's limits"),
+        (tally.silences, "without an answer"),
+    ] {
+        if count > 0 {
+            note += &format!("; {count} {what}");
+        }
+    }
+    Some(note)
+}
