@@ -11,14 +11,13 @@ use landform_domain::template::Files;
 const MOST: usize = 100;
 
 /// A template that a run may use.
-#[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) files: Files,
     pub(crate) folder: PathBuf,
 }
 
 /// A version of a template never changes, and neither does what a worker allows: both are looked at once.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Prepared {
     versions: Mutex<HashMap<(TemplateName, i64), Arc<Ready>>>,
 }
