@@ -1,5 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::{Number, Type, normalize, set};
 
@@ -48,7 +48,7 @@ pub struct Value {
 #[derive(Clone, PartialEq, Eq)]
 pub enum Data {
     Null,
-    Unknown(Box<Refinement>),
+    Unknown(Arc<Refinement>),
     Bool(bool),
     Number(Number),
     String(Arc<str>),
@@ -68,7 +68,9 @@ impl Value {
     }
 
     pub fn unknown(ty: Type) -> Value {
-        Value::new(ty.without_optional(), Data::Unknown(Box::default()))
+        // Most are of this kind, and a large plan has very many.
+        static NOTHING_KNOWN: LazyLock<Arc<Refinement>> = LazyLock::new(Arc::default);
+        Value::new(ty.without_optional(), Data::Unknown(NOTHING_KNOWN.clone()))
     }
 
     /// An unknown value of which something is known. If that leaves only one possibility, the value is known after all;
@@ -106,7 +108,7 @@ impl Value {
             }
             _ => {}
         }
-        Value::new(ty, Data::Unknown(Box::new(refinement)))
+        Value::new(ty, Data::Unknown(Arc::new(refinement)))
     }
 
     pub fn unknown_not_null(ty: Type) -> Value {

@@ -273,7 +273,8 @@ async fn native_engine(options: &Options, data: &Path, store: &Store) -> Result<
         known.share(provider).map_err(|e| Failure::broken(e.to_string(), "See --share-provider."))?;
     }
     let providers = LocalProviders::in_places(places, known, pool).with(crate::inside::built_in());
-    Ok(Native::new(Arc::new(providers)))
+    // Templates are unpacked into folders that are named by their content.
+    Ok(Native::new(Arc::new(providers)).of_fixed_folders())
 }
 
 /// The binary that was named, or the one in PATH, and all that were added; the newest first. A missing CLI matters only

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use landform_cty::Type;
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,24 @@ pub struct Block {
     pub blocks: BTreeMap<String, NestedBlock>,
     pub description: String,
     pub deprecated: bool,
+    pub implied: ImpliedType,
+}
+
+/// A block's type, once it was asked for: values share it, and a plan has one for each of its objects. It is no part of what
+/// a block says, and a copy of a block, which may be changed, has none.
+#[derive(Debug, Default)]
+pub struct ImpliedType(OnceLock<Type>);
+
+impl Clone for ImpliedType {
+    fn clone(&self) -> ImpliedType {
+        ImpliedType::default()
+    }
+}
+
+impl PartialEq for ImpliedType {
+    fn eq(&self, _other: &ImpliedType) -> bool {
+        true
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -80,9 +99,12 @@ pub struct NestedBlock {
 impl Block {
     /// The type of the values that this block describes: an object with every attribute and every nested block.
     pub fn implied_type(&self) -> Type {
-        let attributes = self.attributes.iter().map(|(name, attribute)| (name.clone(), attribute.implied_type()));
-        let blocks = self.blocks.iter().map(|(name, nested)| (name.clone(), nested.implied_type()));
-        Type::object(attributes.chain(blocks))
+        let make = || {
+            let attributes = self.attributes.iter().map(|(name, attribute)| (name.clone(), attribute.implied_type()));
+            let blocks = self.blocks.iter().map(|(name, nested)| (name.clone(), nested.implied_type()));
+            Type::object(attributes.chain(blocks))
+        };
+        self.implied.0.get_or_init(make).clone()
     }
 }
 

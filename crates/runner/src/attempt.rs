@@ -1,7 +1,7 @@
 //! One attempt at a run, from claim to end.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use crate::choose::{Chosen, Engines, explain, name};
 use crate::folders::Folders;
 use crate::keeper::Clock;
 use crate::ports::{FencedJournal, Reports};
+use crate::prepared::{Prepared, Ready};
 use crate::seats::{Booth, Seats};
 use crate::spool::Spool;
 use crate::{recover, report};
@@ -32,6 +33,7 @@ pub(crate) struct Shop {
     pub(crate) store: Store,
     pub(crate) engines: Engines,
     pub(crate) folders: Folders,
+    pub(crate) prepared: Prepared,
     pub(crate) spool: Spool,
     pub(crate) booth: Booth,
     pub(crate) environment: BTreeMap<String, String>,
@@ -125,18 +127,13 @@ impl Attempt<'_> {
 
     async fn lay_out(&mut self) -> Result<Result<Workspace, Problem>, StoreError> {
         let claim = &self.claim;
-        let files = self.shop.store.template_files(&claim.template, claim.template_version).await?;
-        // Looked at again for each run: what is allowed may have changed since the push.
-        let violations = self.shop.policy.violations(files.iter());
-        if !violations.is_empty() {
-            return Ok(Err(denied(&violations)));
-        }
-        let folders = self.shop.folders.template(&files).and_then(|folder| {
-            let scratch = self.shop.folders.scratch(claim.lease.run)?;
-            Ok((folder, scratch))
-        });
-        let (folder, scratch): (PathBuf, PathBuf) = match folders {
-            Ok(folders) => folders,
+        let ready = match self.template().await? {
+            Ok(ready) => ready,
+            Err(problem) => return Ok(Err(problem)),
+        };
+        let folder = ready.folder.clone();
+        let scratch = match self.shop.folders.scratch(claim.lease.run) {
+            Ok(scratch) => scratch,
             Err(error) => return Ok(Err(broken(format!("the worker's folders: {error}")))),
         };
         if let Err(error) = self.sweep(&scratch).await {
@@ -149,7 +146,7 @@ impl Attempt<'_> {
         let secret = |value: &serde_json::Value| Variable { value: value.clone(), sensitive: true };
         variables.extend(claim.connections.variables.iter().map(|(name, value)| (name.clone(), secret(value))));
         let seats = {
-            let place = (&files, folder.as_path());
+            let place = (&ready.files, folder.as_path());
             let urgency = match claim.urgency() {
                 run::Urgency::Change => Urgency::Person,
                 run::Urgency::Idle => Urgency::Background,
@@ -175,6 +172,24 @@ impl Attempt<'_> {
             Err(problem) => return Ok(Err(problem)),
         };
         Ok(Ok(Workspace { folder, scratch, variables, state, environment }))
+    }
+
+    /// The template, if what it does is allowed.
+    async fn template(&self) -> Result<Result<Arc<Ready>, Problem>, StoreError> {
+        let (template, version) = (&self.claim.template, self.claim.template_version);
+        if let Some(ready) = self.shop.prepared.get(template, version) {
+            return Ok(Ok(ready));
+        }
+        let files = self.shop.store.template_files(template, version).await?;
+        // Looked at again by each worker: what is allowed may have changed since the push.
+        let violations = self.shop.policy.violations(files.iter());
+        if !violations.is_empty() {
+            return Ok(Err(denied(&violations)));
+        }
+        Ok(match self.shop.folders.template(&files) {
+            Ok(folder) => Ok(self.shop.prepared.keep(template, version, Ready { files, folder })),
+            Err(error) => Err(broken(format!("the worker's folders: {error}"))),
+        })
     }
 
     /// Both engines import only to an address that is free. Where a replacement was in doubt, the state may still have the

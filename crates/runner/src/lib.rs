@@ -17,6 +17,7 @@ pub mod known;
 mod locks;
 mod memory;
 mod ports;
+mod prepared;
 pub mod providers;
 mod recover;
 mod report;

@@ -22,6 +22,7 @@ use crate::identity::Identity;
 use crate::keeper::Keeper;
 use crate::memory::Memory;
 use crate::ports::Reports;
+use crate::prepared::Prepared;
 use crate::report;
 use crate::seats::{Booth, Seats};
 use crate::spool::Spool;
@@ -123,6 +124,7 @@ impl Worker {
             store,
             engines,
             folders,
+            prepared: Prepared::default(),
             spool,
             booth: Booth::new(gateway),
             environment,

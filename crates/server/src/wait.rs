@@ -4,9 +4,9 @@ use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use landform_api::Accepted;
-use landform_domain::run::{Kind, Status};
+use landform_domain::run::Kind;
 use landform_domain::{Code, RunId};
-use landform_store::{Run, StoreError};
+use landform_store::{News, Run, StoreError};
 use tokio::time::Instant;
 
 use crate::problem::Refusal;
@@ -44,16 +44,16 @@ async fn outputs(server: &Server, run: &Run) -> Result<Option<landform_api::Outp
     }
 }
 
-/// Looks at the run whenever there may be news, until it has ended or waits for a person, or the time is over.
+/// Looks at the run when it may have come to rest, until it has ended or waits for a person, or the time is over.
 async fn until_it_rests(server: &Server, id: RunId, wait: Duration) -> Result<Run, Refusal> {
     let deadline = Instant::now() + wait;
-    let mut bell = server.store.doorbell();
+    let mut bell = server.store.doorbell_of(id, News::Rest);
     // Without a place among the waiting the caller gets its 202 at once: the write is committed.
     let place = server.waiting.try_acquire();
     loop {
         let run = server.store.run(id).await?;
         let left = deadline.saturating_duration_since(Instant::now());
-        if rests(&run) || left.is_zero() || place.is_err() || server.stopping.is_cancelled() {
+        if run.status.rests() || left.is_zero() || place.is_err() || server.stopping.is_cancelled() {
             return Ok(run);
         }
         tokio::select! {
@@ -61,8 +61,4 @@ async fn until_it_rests(server: &Server, id: RunId, wait: Duration) -> Result<Ru
             () = server.stopping.cancelled() => {}
         }
     }
-}
-
-fn rests(run: &Run) -> bool {
-    run.status.is_final() || matches!(run.status, Status::AwaitingApproval { .. } | Status::NeedsRecovery { .. })
 }

@@ -144,7 +144,10 @@ impl Store {
         };
         check_generation(&locked, write.if_generation)?;
         let sealer = tenant_key.sealer(locked.id);
-        let newest = load_desired(&mut tx, &sealer, locked.id, locked.generation).await?;
+        let newest = match locked.generation {
+            0 => None,
+            generation => load_desired(&mut tx, &sealer, locked.id, generation).await?,
+        };
         let mut inputs = write.inputs.with_sensitive(|name| declared.is_sensitive(name));
         if let Some(newest) = &newest {
             inputs = inputs.over(&newest.inputs, |name| declared.may_have(name));
@@ -229,14 +232,18 @@ impl Store {
             insert_generation(&mut tx, &locked, sealer, generation, &desired, hash).await?;
         }
         let run = insert_run(&mut tx, &locked, generation, &desired, &RunRequest::default(), by).await?;
-        supersede_older(&mut tx, &locked, run.id).await?;
+        let superseded = supersede_older(&mut tx, &locked, run.id).await?;
         let template = format!("{}@{}", desired.template, desired.template_version);
         let detail = json!({"generation": generation, "run": run.id, "template": template});
         let deed = Deed { action, tenant: Some(&locked.tenant), target: locked.name.to_string(), detail };
         write_down(&mut tx, by, deed).await?;
         remember_answer(&mut tx, key, run.id).await?;
         tx.commit().await?;
-        self.inner.bell.ring();
+        self.inner.bell.ring_for_work();
+        if superseded {
+            // Whoever waits for one of those is told of this one.
+            self.inner.bell.ring();
+        }
         Ok(Accepted { run, fresh: true })
     }
 }
@@ -265,13 +272,12 @@ fn check_generation(locked: &Locked, wanted: Option<i64>) -> Result<(), StoreErr
 pub(crate) async fn create_row(tx: &mut Tx, tenant: &TenantName, name: &DeploymentName) -> Result<Locked, StoreError> {
     refuse_beyond_quota(tx, tenant).await?;
     let id: DeploymentId = new_id(tx, DeploymentId::from_parts).await?;
-    tx.execute(
+    tx.later(
         "INSERT INTO deployments (id, tenant, name, generation, paused, created_at, updated_at)
          SELECT $1, t.name, $3, 0, 2 * t.paused + 4 * s.paused, {now}, {now} FROM tenants t, switches s WHERE t.name = $2
          ON CONFLICT (tenant, name) DO NOTHING",
         params![id.to_string(), tenant.as_str(), name.as_str()],
-    )
-    .await?;
+    );
     // Somebody else may have made it in between; then theirs is taken.
     lock_by_name(tx, tenant, name).await?.ok_or_else(|| StoreError::Unavailable("the deployment went away".into()))
 }
@@ -308,13 +314,19 @@ async fn refuse_beyond_waiting(tx: &mut Tx, locked: &Locked, most: Option<i64>) 
 
 /// Ids carry the database's time, so that they sort the same for everyone.
 pub(crate) async fn new_id<T>(tx: &mut Tx, make: fn(u64, &[u8; 10]) -> T) -> Result<T, StoreError> {
-    let now = tx.exactly_one("SELECT {now} AS now", params![]).await?.int("now")?;
+    made_at(tx.exactly_one("SELECT {now} AS now", params![]).await?.int("now")?, make)
+}
+
+fn made_at<T>(now: i64, make: fn(u64, &[u8; 10]) -> T) -> Result<T, StoreError> {
     let mut random = [0u8; 10];
     fill_random(&mut random)?;
     Ok(make(now.unsigned_abs(), &random))
 }
 
 async fn is_newest(tx: &mut Tx, locked: &Locked, hash: &[u8]) -> Result<bool, StoreError> {
+    if locked.generation == 0 {
+        return Ok(false);
+    }
     let row = tx
         .one(
             "SELECT hash FROM generations WHERE deployment = $1 AND generation = $2",
@@ -346,7 +358,7 @@ async fn insert_generation(
     hash: Vec<u8>,
 ) -> Result<(), StoreError> {
     let inputs = serde_json::to_vec(&desired.inputs)?;
-    tx.execute(
+    tx.later(
         "INSERT INTO generations (deployment, generation, kind, template, template_version, inputs, hash, engine,
             requires_approval, time_limit, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, {now})",
@@ -362,13 +374,11 @@ async fn insert_generation(
             desired.requires_approval,
             desired.time_limit,
         ],
-    )
-    .await?;
-    tx.execute(
+    );
+    tx.later(
         "UPDATE deployments SET generation = $2, updated_at = {now} WHERE id = $1",
         params![locked.id.to_string(), generation],
-    )
-    .await?;
+    );
     keep_bound(tx, &locked.tenant, locked.id, generation, &desired.connections).await
 }
 
@@ -392,9 +402,11 @@ pub(crate) async fn load_desired(
 /// The fair order's present: just before the key that is next, or where nothing waits the highest that was claimed. The
 /// highest alone would be wrong: a claim that passes over rows which are locked at that moment may take one from far behind.
 /// Drift checks, whose keys begin at 2^60, are no part of it.
-const FAIR_NOW: &str = "SELECT COALESCE(
-    (SELECT MIN(r.order_key) - 1 FROM runs r WHERE r.claimable = 1 AND r.order_key < 1152921504606846976),
-    (SELECT MAX(reached) FROM queue_clock), 0) AS now";
+const NEXT_PLACE: &str = "UPDATE tenants SET queue_tag = 1 + CASE WHEN queue_tag > f.now THEN queue_tag ELSE f.now END
+     FROM (SELECT COALESCE((SELECT MIN(r.order_key) - 1 FROM runs r WHERE r.claimable = 1
+            AND r.order_key < 1152921504606846976),
+        (SELECT MAX(reached) FROM queue_clock), 0) AS now) AS f
+     WHERE name = $1 RETURNING queue_tag, most_waiting, {now} AS now";
 
 /// A tenant's runs follow each other at distance 1 in the fair order, and a tenant that was idle starts at the order's
 /// present: whoever queues many runs waits behind others' few.
@@ -406,19 +418,12 @@ pub(crate) async fn insert_run(
     request: &RunRequest,
     by: &Actor,
 ) -> Result<Run, StoreError> {
-    let id: RunId = new_id(tx, RunId::from_parts).await?;
-    let now = tx.exactly_one(FAIR_NOW, params![]).await?.int("now")?;
-    let row = tx
-        .exactly_one(
-            "UPDATE tenants SET queue_tag = 1 + CASE WHEN queue_tag > $2 THEN queue_tag ELSE $2 END
-             WHERE name = $1 RETURNING queue_tag, most_waiting",
-            params![locked.tenant.as_str(), now],
-        )
-        .await?;
+    let row = tx.exactly_one(NEXT_PLACE, params![locked.tenant.as_str()]).await?;
+    let id = made_at(row.int("now")?, RunId::from_parts)?;
     let order_key = row.int("queue_tag")?;
     refuse_beyond_waiting(tx, locked, row.int_or_null("most_waiting")?).await?;
     let status = Status::Queued(Next::Plan);
-    tx.execute(
+    tx.later(
         "INSERT INTO runs (id, deployment, tenant, name, kind, generation, requires_approval, status, detail,
             claimable, order_key, author, author_name, template, plan_only, replaces, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10, $11, $12, $13, $14, $15, {now})",
@@ -439,13 +444,13 @@ pub(crate) async fn insert_run(
             request.plan_only,
             serde_json::to_string(&request.replace)?,
         ],
-    )
-    .await?;
+    );
     append_events(tx, id, &[EventBody::Status(status)]).await?;
     load_run(tx, id).await?.ok_or_else(|| StoreError::Corrupt("a run vanished".into()))
 }
 
-pub(crate) async fn supersede_older(tx: &mut Tx, locked: &Locked, by: RunId) -> Result<(), StoreError> {
+/// Says whether there was any.
+pub(crate) async fn supersede_older(tx: &mut Tx, locked: &Locked, by: RunId) -> Result<bool, StoreError> {
     let rows = tx
         .all(
             "SELECT id FROM runs WHERE deployment = $1 AND id <> $2
@@ -453,6 +458,7 @@ pub(crate) async fn supersede_older(tx: &mut Tx, locked: &Locked, by: RunId) -> 
             params![locked.id.to_string(), by.to_string()],
         )
         .await?;
+    let any = !rows.is_empty();
     for row in rows {
         let Some(run) = load_run(tx, row.parsed("id")?).await? else { continue };
         match advance(tx, locked.id, &run, Command::Supersede { by }, Means::default()).await {
@@ -461,7 +467,7 @@ pub(crate) async fn supersede_older(tx: &mut Tx, locked: &Locked, by: RunId) -> 
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+    Ok(any)
 }
 
 /// The run that this key got before. The row is taken first, so of two requests at the same moment one waits here.

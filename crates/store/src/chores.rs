@@ -19,7 +19,7 @@ use riverqueue::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::db::{Db, Tx};
+use crate::db::{Db, Tx, TxInner};
 use crate::error::StoreError;
 use crate::open::Store;
 
@@ -168,9 +168,10 @@ impl Inbox {
             options = options.with_scheduled_at(Timestamp::now() + delay);
         }
         let insert = self.0.insert(Args(chore)).opts(options);
-        match tx {
-            Tx::Sqlite(turn) => insert.tx(turn.transaction()).await,
-            Tx::Postgres(tx) => insert.tx(tx).await,
+        tx.flush().await?;
+        match &mut tx.inner {
+            TxInner::Sqlite(turn) => insert.tx(turn.transaction()).await,
+            TxInner::Postgres(tx) => insert.tx(tx).await,
         }
         .map_err(river)?;
         Ok(())

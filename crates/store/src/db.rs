@@ -5,22 +5,27 @@
 //! locked ones), `{skip_locked}` (`{lock}`, passing over locked ones), `{json}` (behind a text: the JSON in it), and `{strings $1}` (the rows `e.at`, counted from 0, and `e.value` of a JSON array of strings).
 //! SQLite needs no row locks: it has one writer, and transactions take turns (see `group`).
 
-use std::borrow::Cow;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures::TryStreamExt;
 use sqlx::postgres::{PgPoolOptions, PgRow};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteRow, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, PgPool, Postgres, Row as _, Sqlite, SqlitePool, Transaction};
+use sqlx::{
+    AssertSqlSafe, Connection, Either, Executor, PgPool, Postgres, Row as _, Sqlite, SqliteConnection, Transaction,
+};
 
 use crate::error::StoreError;
 use crate::group::{Turn, Writer};
+use crate::readers::Readers;
+use crate::sql::{Dialect, join, render};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Db {
-    Sqlite { writer: Writer, readers: SqlitePool },
+    Sqlite { writer: Writer, readers: Readers },
     Postgres(PgPool),
 }
 
@@ -28,6 +33,8 @@ const READERS: u32 = 4;
 const POSTGRES_CONNECTIONS: u32 = 16;
 /// A caller who waits longer than this for a connection is told so.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// A connection to PostgreSQL that was in use a moment ago is taken without asking whether it is still there.
+const ASKED_AFTER: Duration = Duration::from_secs(1);
 
 impl Db {
     pub(crate) async fn open_sqlite(file: &Path) -> Result<Db> {
@@ -39,16 +46,16 @@ impl Db {
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
             .busy_timeout(PATIENCE);
-        let pool = |connections| {
-            SqlitePoolOptions::new()
-                .max_connections(connections)
-                .acquire_timeout(PATIENCE)
-                .idle_timeout(None)
-                .max_lifetime(None)
-        };
-        let writer = pool(1).connect_with(options.clone()).await?;
+        let writer = SqlitePoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(PATIENCE)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .test_before_acquire(false)
+            .connect_with(options.clone())
+            .await?;
         sqlx::migrate!("migrations/sqlite").run(&writer).await.map_err(StoreError::migration)?;
-        let readers = pool(READERS).connect_with(options.read_only(true).create_if_missing(false)).await?;
+        let readers = Readers::new(options.read_only(true).create_if_missing(false), READERS, PATIENCE);
         Ok(Db::Sqlite { writer: Writer::new(writer, PATIENCE), readers })
     }
 
@@ -56,6 +63,15 @@ impl Db {
         let pool = PgPoolOptions::new()
             .max_connections(POSTGRES_CONNECTIONS)
             .acquire_timeout(PATIENCE)
+            .test_before_acquire(false)
+            .before_acquire(|connection, use_of| {
+                Box::pin(async move {
+                    if use_of.idle_for >= ASKED_AFTER {
+                        connection.ping().await?;
+                    }
+                    Ok(true)
+                })
+            })
             .connect(url)
             .await
             .map_err(|error| StoreError::Unavailable(format!("cannot reach PostgreSQL: {error}")))?;
@@ -66,9 +82,9 @@ impl Db {
     /// A transaction that writes.
     pub(crate) async fn begin(&self) -> Result<Tx> {
         Ok(match self {
-            Db::Sqlite { writer, .. } => Tx::Sqlite(writer.begin().await?),
+            Db::Sqlite { writer, .. } => Tx::new(TxInner::Sqlite(writer.begin().await?)),
             // Begun on a task of its own: a caller who goes away half-way leaves no connection inside of a transaction.
-            Db::Postgres(pool) => Tx::Postgres(riverqueue::database::begin_postgres(pool).await?),
+            Db::Postgres(pool) => Tx::new(TxInner::Postgres(riverqueue::database::begin_postgres(pool).await?)),
         })
     }
 
@@ -76,8 +92,8 @@ impl Db {
     pub(crate) async fn read_all(&self, sql: &'static str, params: Vec<Param>) -> Result<Vec<Row>> {
         match self {
             Db::Sqlite { readers, .. } => {
-                let rows = bind_sqlite(sql, params).fetch_all(readers).await?;
-                Ok(rows.into_iter().map(Row::Sqlite).collect())
+                let mut reader = readers.take().await?;
+                Ok(run_sqlite(reader.connection(), vec![Statement { sql, params }]).await?.rows)
             }
             Db::Postgres(pool) => {
                 let rows = bind_postgres(sql, params).fetch_all(pool).await?;
@@ -87,7 +103,13 @@ impl Db {
     }
 
     pub(crate) async fn read_one(&self, sql: &'static str, params: Vec<Param>) -> Result<Option<Row>> {
-        Ok(self.read_all(sql, params).await?.into_iter().next())
+        match self {
+            Db::Sqlite { readers, .. } => {
+                let mut reader = readers.take().await?;
+                one_of_sqlite(reader.connection(), Statement { sql, params }).await
+            }
+            Db::Postgres(_) => Ok(self.read_all(sql, params).await?.into_iter().next()),
+        }
     }
 
     pub(crate) async fn close(&self) {
@@ -103,35 +125,52 @@ impl Db {
 
 /// Rolled back unless committed. Whoever answers from what it has read here commits too, though it has written nothing:
 /// on SQLite what it saw may be another's, which is on disk only then.
-pub(crate) enum Tx {
+pub(crate) struct Tx {
+    pub(crate) inner: TxInner,
+    /// What is sent with the next statement, before it.
+    later: Vec<Statement>,
+}
+
+pub(crate) enum TxInner {
     Sqlite(Turn),
     Postgres(Transaction<'static, Postgres>),
 }
 
+/// With the values for its placeholders.
+struct Statement {
+    sql: &'static str,
+    params: Vec<Param>,
+}
+
+/// More in one text would make a text that never comes again.
+const MOST_TOGETHER: usize = 16;
+
 impl Tx {
+    fn new(inner: TxInner) -> Tx {
+        Tx { inner, later: Vec::new() }
+    }
+
+    /// A write whose answer nobody needs. It is sent with the next statement or with the commit, whichever comes first: on
+    /// SQLite the way to its thread costs more than most statements do there. If it fails, that one does.
+    pub(crate) fn later(&mut self, sql: &'static str, params: Vec<Param>) {
+        self.later.push(Statement { sql, params });
+    }
+
     /// The number of rows that were written.
     pub(crate) async fn execute(&mut self, sql: &'static str, params: Vec<Param>) -> Result<u64> {
-        Ok(match self {
-            Tx::Sqlite(tx) => bind_sqlite(sql, params).execute(tx.connection()).await?.rows_affected(),
-            Tx::Postgres(tx) => bind_postgres(sql, params).execute(&mut **tx).await?.rows_affected(),
-        })
+        Ok(self.run(Some(Statement { sql, params })).await?.written)
     }
 
     pub(crate) async fn all(&mut self, sql: &'static str, params: Vec<Param>) -> Result<Vec<Row>> {
-        Ok(match self {
-            Tx::Sqlite(tx) => {
-                let rows = bind_sqlite(sql, params).fetch_all(tx.connection()).await?;
-                rows.into_iter().map(Row::Sqlite).collect()
-            }
-            Tx::Postgres(tx) => {
-                let rows = bind_postgres(sql, params).fetch_all(&mut **tx).await?;
-                rows.into_iter().map(Row::Postgres).collect()
-            }
-        })
+        Ok(self.run(Some(Statement { sql, params })).await?.rows)
     }
 
     pub(crate) async fn one(&mut self, sql: &'static str, params: Vec<Param>) -> Result<Option<Row>> {
-        Ok(self.all(sql, params).await?.into_iter().next())
+        let statement = Statement { sql, params };
+        match &mut self.inner {
+            TxInner::Sqlite(turn) if self.later.is_empty() => one_of_sqlite(turn.connection(), statement).await,
+            _ => Ok(self.run(Some(statement)).await?.rows.into_iter().next()),
+        }
     }
 
     /// For a query that always has a row.
@@ -139,12 +178,90 @@ impl Tx {
         self.one(sql, params).await?.ok_or_else(|| StoreError::Corrupt(format!("no row for: {sql}")))
     }
 
-    pub(crate) async fn commit(self) -> Result<()> {
-        match self {
-            Tx::Sqlite(turn) => turn.commit().await,
-            Tx::Postgres(tx) => Ok(tx.commit().await?),
+    /// Sends what was left for later.
+    pub(crate) async fn flush(&mut self) -> Result<()> {
+        if !self.later.is_empty() {
+            self.run(None).await?;
+        }
+        Ok(())
+    }
+
+    /// Everything that was left for later and then this one; the answer is the last one's.
+    async fn run(&mut self, last: Option<Statement>) -> Result<Done> {
+        let mut statements = std::mem::take(&mut self.later);
+        statements.extend(last);
+        let mut done = Done::default();
+        match &mut self.inner {
+            TxInner::Sqlite(turn) => {
+                while !statements.is_empty() {
+                    let rest = statements.split_off(statements.len().min(MOST_TOGETHER));
+                    done = run_sqlite(turn.connection(), std::mem::replace(&mut statements, rest)).await?;
+                }
+            }
+            TxInner::Postgres(tx) => {
+                for Statement { sql, params } in statements {
+                    done = Done::default();
+                    let mut answers = (&mut **tx).fetch_many(bind_postgres(sql, params));
+                    while let Some(answer) = answers.try_next().await? {
+                        match answer {
+                            Either::Right(row) => done.rows.push(Row::Postgres(row)),
+                            Either::Left(end) => done.written = end.rows_affected(),
+                        }
+                    }
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    pub(crate) async fn commit(mut self) -> Result<()> {
+        self.flush().await?;
+        match self.inner {
+            TxInner::Sqlite(turn) => turn.commit().await,
+            TxInner::Postgres(tx) => Ok(tx.commit().await?),
         }
     }
+}
+
+/// What a statement has done.
+#[derive(Default)]
+struct Done {
+    /// The number of rows that were written.
+    written: u64,
+    /// What it answers, if it answers anything.
+    rows: Vec<Row>,
+}
+
+/// Sends statements to SQLite's thread together, and takes what the last one answers. The thread is not waited for any
+/// longer than that: each time that it is waited for is a change from one thread to another and back.
+async fn run_sqlite(connection: &mut SqliteConnection, mut statements: Vec<Statement>) -> Result<Done> {
+    let sql = match &statements[..] {
+        [one] => render(one.sql, Dialect::Sqlite),
+        several => join(several.iter().map(|statement| (statement.sql, statement.params.len()))).into(),
+    };
+    let params = statements.iter_mut().flat_map(|statement| std::mem::take(&mut statement.params));
+    let mut answers = connection.fetch_many(bind_sqlite(sql, params));
+    let mut done = Done::default();
+    for _ in 0..statements.len() {
+        done = Done::default();
+        loop {
+            match answers.try_next().await? {
+                Some(Either::Right(row)) => done.rows.push(Row::Sqlite(row)),
+                Some(Either::Left(end)) => {
+                    done.written = end.rows_affected();
+                    break;
+                }
+                None => return Err(StoreError::Corrupt("a statement without an end".into())),
+            }
+        }
+    }
+    Ok(done)
+}
+
+/// The first row alone. A statement that writes has written everything before it answers anything.
+async fn one_of_sqlite(connection: &mut SqliteConnection, statement: Statement) -> Result<Option<Row>> {
+    let query = bind_sqlite(render(statement.sql, Dialect::Sqlite), statement.params);
+    Ok(connection.fetch_optional(query).await?.map(Row::Sqlite))
 }
 
 /// A value for a placeholder. A null still has a type, which PostgreSQL wants to know.
@@ -184,44 +301,12 @@ macro_rules! params {
 }
 pub(crate) use params;
 
-type Words = &'static [(&'static str, &'static str)];
-
-const SQLITE_WORDS: Words = &[
-    ("{now}", "CAST(unixepoch('subsec') * 1000 AS INTEGER)"),
-    ("{json}", ""),
-    ("{lock_or_skip}", ""),
-    ("{skip_locked}", ""),
-    ("{lock_both}", ""),
-    ("{lock_shared}", ""),
-    ("{lock}", ""),
-    ("{strings ", "(SELECT key AS at, value FROM json_each("),
-    ("}", ")) AS e"),
-];
-const POSTGRES_WORDS: Words = &[
-    ("{now}", "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"),
-    ("{json}", "::jsonb"),
-    ("{lock_or_skip}", "FOR UPDATE OF d, r SKIP LOCKED"),
-    ("{skip_locked}", "FOR UPDATE SKIP LOCKED"),
-    ("{lock_both}", "FOR UPDATE OF d, r"),
-    ("{lock_shared}", "FOR KEY SHARE"),
-    ("{lock}", "FOR UPDATE"),
-    ("{strings ", "(SELECT n - 1 AS at, value FROM jsonb_array_elements_text(CAST("),
-    ("}", " AS JSONB)) WITH ORDINALITY AS a(value, n)) AS e"),
-];
-
-fn render(sql: &'static str, words: Words) -> Cow<'static, str> {
-    if !sql.contains('{') {
-        return sql.into();
-    }
-    words.iter().fold(sql.to_owned(), |sql, (word, meaning)| sql.replace(word, meaning)).into()
-}
-
 fn bind_sqlite(
-    sql: &'static str,
-    params: Vec<Param>,
+    sql: Arc<str>,
+    params: impl IntoIterator<Item = Param>,
 ) -> sqlx::query::Query<'static, Sqlite, sqlx::sqlite::SqliteArguments> {
-    // Safe: the text is ours from beginning to end; only the fixed words above are put in.
-    params.into_iter().fold(sqlx::query(AssertSqlSafe(render(sql, SQLITE_WORDS))), |query, param| match param {
+    // Safe: the text is ours from beginning to end; only fixed words are put in.
+    params.into_iter().fold(sqlx::query(AssertSqlSafe(sql)), |query, param| match param {
         Param::Text(value) => query.bind(value),
         Param::Int(value) => query.bind(value),
         Param::Blob(value) => query.bind(value),
@@ -232,7 +317,8 @@ fn bind_postgres(
     sql: &'static str,
     params: Vec<Param>,
 ) -> sqlx::query::Query<'static, Postgres, sqlx::postgres::PgArguments> {
-    params.into_iter().fold(sqlx::query(AssertSqlSafe(render(sql, POSTGRES_WORDS))), |query, param| match param {
+    let sql = render(sql, Dialect::Postgres);
+    params.into_iter().fold(sqlx::query(AssertSqlSafe(sql)), |query, param| match param {
         Param::Text(value) => query.bind(value),
         Param::Int(value) => query.bind(value),
         Param::Blob(value) => query.bind(value),

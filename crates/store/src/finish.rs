@@ -15,7 +15,7 @@ use crate::keys::{self, Sealer};
 use crate::memory;
 use crate::open::Store;
 use crate::transition::{Locked, Means, advance, fence_run};
-use crate::view::Outputs;
+use crate::view::{Outputs, Run};
 
 /// Which engine carries a run out, and why.
 #[derive(Clone, Debug)]
@@ -96,10 +96,10 @@ impl Store {
         if let Some(json) = planned.json.filter(|json| planned.effective && json.len() <= LARGEST_PLAN_JSON) {
             let sealed = sealer.seal(keys::Kind::PlanJson, &lease.run.to_string(), &json)?;
             let sql = "UPDATE runs SET plan_json = $2 WHERE id = $1";
-            tx.execute(sql, params![lease.run.to_string(), sealed]).await?;
+            tx.later(sql, params![lease.run.to_string(), sealed]);
         }
         if let Some(outputs) = planned.outputs.filter(|_| !planned.effective) {
-            keep_outputs(&mut tx, &sealer, &locked, &outputs).await?;
+            keep_outputs(&mut tx, &sealer, &locked, &outputs)?;
         }
         // A check looks at what was applied last, and proves nothing about what was wished for.
         if !planned.effective && !run.plan_only && run.kind != Kind::Check {
@@ -112,7 +112,7 @@ impl Store {
         }
         tx.commit().await?;
         self.inner.meter.moved(run.id, "plan", &run.status, run.engine);
-        self.inner.bell.ring();
+        self.ring_after(&run);
         Ok(run.status)
     }
 
@@ -125,14 +125,11 @@ impl Store {
             self.insert_state(&mut tx, &sealer, &locked, Some(&run), &state).await?;
         }
         if let Some(outputs) = finish.outputs {
-            keep_outputs(&mut tx, &sealer, &locked, &outputs).await?;
+            keep_outputs(&mut tx, &sealer, &locked, &outputs)?;
         }
         for address in finish.adopted {
-            tx.execute(
-                "DELETE FROM adoptions WHERE deployment = $1 AND address = $2",
-                params![locked.id.to_string(), address],
-            )
-            .await?;
+            let sql = "DELETE FROM adoptions WHERE deployment = $1 AND address = $2";
+            tx.later(sql, params![locked.id.to_string(), address]);
         }
         close_journal(&mut tx, &locked, &[]).await?;
         if finish.outcome == Outcome::Succeeded && run.kind != Kind::Check {
@@ -159,8 +156,16 @@ impl Store {
         }
         tx.commit().await?;
         self.inner.meter.moved(run.id, phase, &run.status, run.engine);
-        self.inner.bell.ring();
+        self.ring_after(&run);
         Ok(run.status)
+    }
+
+    /// Where a run rests, others of its deployment or of its tenant may be due.
+    fn ring_after(&self, run: &Run) {
+        self.inner.bell.ring_for(run.id, &run.status);
+        if run.status.rests() {
+            self.inner.bell.ring_for_work();
+        }
     }
 
     /// Gives the run back: a plan is made again by whoever comes next, an apply is recovered.
@@ -202,7 +207,7 @@ impl Store {
         let run = advance(&mut tx, locked.id, &run, command, Means::default()).await?;
         tx.commit().await?;
         self.inner.meter.moved(run.id, "recover", &run.status, run.engine);
-        self.inner.bell.ring();
+        self.ring_after(&run);
         Ok(run.status)
     }
 }
@@ -221,8 +226,8 @@ pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-async fn keep_outputs(tx: &mut Tx, sealer: &Sealer, locked: &Locked, outputs: &Outputs) -> Result<(), StoreError> {
+fn keep_outputs(tx: &mut Tx, sealer: &Sealer, locked: &Locked, outputs: &Outputs) -> Result<(), StoreError> {
     let sealed = sealer.seal(keys::Kind::Outputs, "", &serde_json::to_vec(outputs)?)?;
-    tx.execute("UPDATE deployments SET outputs = $2 WHERE id = $1", params![locked.id.to_string(), sealed]).await?;
+    tx.later("UPDATE deployments SET outputs = $2 WHERE id = $1", params![locked.id.to_string(), sealed]);
     Ok(())
 }

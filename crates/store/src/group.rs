@@ -28,6 +28,9 @@ struct Group {
     tx: Option<Transaction<'static, Sqlite>>,
     /// Those who have ended well and wait for the commit.
     waiting: Vec<oneshot::Sender<Result<(), String>>>,
+    /// The last turn's savepoint is still there. The next turn releases it on the way to its own, or the commit does: a way
+    /// to SQLite's thread for that alone would cost more than it.
+    savepoint: bool,
 }
 
 impl Group {
@@ -35,6 +38,7 @@ impl Group {
     fn fail(&mut self, reason: &str) {
         // Dropped, a transaction rolls back before its connection is used again.
         self.tx = None;
+        self.savepoint = false;
         for waiting in self.waiting.drain(..) {
             let _ = waiting.send(Err(reason.to_owned()));
         }
@@ -42,6 +46,7 @@ impl Group {
 
     async fn commit(&mut self) {
         let Some(tx) = self.tx.take() else { return };
+        self.savepoint = false;
         let result = tx.commit().await.map_err(|error| error.to_string());
         for waiting in self.waiting.drain(..) {
             let _ = waiting.send(result.clone());
@@ -92,7 +97,8 @@ impl Turn {
         if group.tx.is_none() {
             group.tx = Some(pool.begin_with("BEGIN IMMEDIATE").await?);
         } else {
-            group.run("SAVEPOINT turn").await?;
+            let before = std::mem::replace(&mut group.savepoint, true);
+            group.run(if before { "RELEASE turn; SAVEPOINT turn" } else { "SAVEPOINT turn" }).await?;
             self.savepoint = true;
         }
         Ok(self)
@@ -110,19 +116,14 @@ impl Turn {
     /// Returns when it is on disk.
     pub(crate) async fn commit(mut self) -> Result<(), StoreError> {
         let mut lock = self.lock.take().expect("held until it ends");
-        let (group, savepoint) = (self.group.clone(), self.savepoint);
         let (sender, committed) = oneshot::channel();
-        tokio::spawn(async move {
-            if savepoint && let Err(error) = lock.run("RELEASE turn").await {
-                lock.waiting.push(sender);
-                return lock.fail(&error.to_string());
-            }
-            lock.waiting.push(sender);
-            if lock.waiting.len() == 1 {
-                drop(lock);
-                group.lock().await.commit().await;
-            }
-        });
+        lock.waiting.push(sender);
+        let first = lock.waiting.len() == 1;
+        drop(lock);
+        if first {
+            let group = self.group.clone();
+            tokio::spawn(async move { group.lock().await.commit().await });
+        }
         match committed.await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(StoreError::Unavailable(format!("a commit failed: {error}"))),
@@ -140,8 +141,9 @@ impl Drop for Turn {
             if !savepoint {
                 return lock.fail("rolled back");
             }
+            lock.savepoint = false;
             // An error here means that SQLite has rolled back more than this turn, as it does when the disk is full.
-            if let Err(error) = lock.run("ROLLBACK TO turn").await.and(lock.run("RELEASE turn").await) {
+            if let Err(error) = lock.run("ROLLBACK TO turn; RELEASE turn").await {
                 lock.fail(&error.to_string());
             }
         });

@@ -64,7 +64,7 @@ const PAGE: u32 = 100;
 
 /// A page looks at so many resources at most. A rare text may be further on: then the page is short, or empty, and says
 /// where to go on.
-const MOST_LOOKED_AT: i64 = 20_000;
+const MOST_LOOKED_AT: i64 = 10_000;
 
 macro_rules! page_where {
     ($condition:literal) => {
@@ -119,7 +119,9 @@ impl Store {
             let place = params![after.tenant.as_str(), after.deployment.as_str(), after.address.as_str(), looked_at];
             [place, params![pattern.as_str(), limit + 1], values.clone()].concat()
         };
-        let rows = self.db().read_all(page, fixed(MOST_LOOKED_AT)).await?;
+        // Without a text every row that is looked at is on the page.
+        let looked_at = if pattern.is_empty() { limit + 1 } else { MOST_LOOKED_AT };
+        let rows = self.db().read_all(page, fixed(looked_at)).await?;
         let mut resources: Vec<Resource> = rows.iter().map(resource).collect::<Result<_, _>>()?;
         let more = resources.len() > limit as usize;
         resources.truncate(limit as usize);
@@ -184,7 +186,7 @@ fn resource(row: &Row) -> Result<Resource, StoreError> {
 }
 
 /// Brings the inventory of one deployment to what the state has. What has not changed is not written.
-pub(crate) async fn project(
+pub(crate) fn project(
     tx: &mut Tx,
     sealer: &Sealer,
     tenant: &TenantName,
@@ -193,13 +195,12 @@ pub(crate) async fn project(
 ) -> Result<(), StoreError> {
     let rows: Vec<String> = objects(state, |object| sealer.digest(object)).iter().map(Value::to_string).collect();
     let rows = serde_json::to_string(&rows)?;
-    tx.execute(
+    tx.later(
         "DELETE FROM resources WHERE tenant = $1 AND deployment = $2
             AND address NOT IN (SELECT e.value{json} ->> 'address' FROM {strings $3})",
         params![tenant.as_str(), deployment.as_str(), rows.as_str()],
-    )
-    .await?;
-    tx.execute(
+    );
+    tx.later(
         "INSERT INTO resources (tenant, deployment, address, mode, type, name, provider, object_id, digest, updated_at)
          SELECT $1, $2, e.value{json} ->> 'address', e.value{json} ->> 'mode', e.value{json} ->> 'type',
             e.value{json} ->> 'name', e.value{json} ->> 'provider', e.value{json} ->> 'id', e.value{json} ->> 'digest',
@@ -210,8 +211,7 @@ pub(crate) async fn project(
             digest = excluded.digest, updated_at = excluded.updated_at
          WHERE resources.digest <> excluded.digest",
         params![tenant.as_str(), deployment.as_str(), rows],
-    )
-    .await?;
+    );
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! The tenants' data keys, and what everything is sealed as.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
 use landform_base::seal::{Context, DataKey, MasterKey, SealError};
@@ -47,6 +47,11 @@ const FIRST: u32 = 1;
 
 const RING: &str = "SELECT number, sealed, CAST(CASE WHEN usable_at <= {now} THEN 1 ELSE 0 END AS BIGINT) AS usable
     FROM tenant_keys WHERE tenant = $1";
+
+/// The same for several tenants.
+const RINGS: &str =
+    "SELECT tenant, number, sealed, CAST(CASE WHEN usable_at <= {now} THEN 1 ELSE 0 END AS BIGINT) AS usable
+    FROM tenant_keys WHERE tenant IN (SELECT e.value FROM {strings $1})";
 
 #[derive(Debug)]
 pub(crate) struct Keys {
@@ -112,6 +117,27 @@ impl Keys {
         }
         let rows = tx.all(RING, params![tenant.as_str()]).await?;
         self.open_rows(tenant, &rows)
+    }
+
+    /// Sees to it that [`Keys::within`] finds the keys of these tenants without asking for each.
+    pub(crate) async fn open_all<'a>(
+        &self,
+        tx: &mut Tx,
+        tenants: impl Iterator<Item = &'a TenantName>,
+    ) -> Result<(), StoreError> {
+        let unknown: BTreeSet<&str> =
+            tenants.filter(|tenant| self.opened(tenant).is_none()).map(TenantName::as_str).collect();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let mut rings: HashMap<TenantName, Vec<Row>> = HashMap::new();
+        for row in tx.all(RINGS, params![serde_json::to_string(&unknown)?]).await? {
+            rings.entry(row.parsed("tenant")?).or_default().push(row);
+        }
+        for (tenant, rows) in rings {
+            self.open_rows(&tenant, &rows)?;
+        }
+        Ok(())
     }
 
     /// Writes down how often the current key was used. One that was used often enough gets a successor.

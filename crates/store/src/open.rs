@@ -5,11 +5,12 @@ use std::time::Duration;
 use landform_base::file::{self, FileLock};
 use landform_base::seal::MasterKey;
 use landform_base::secret::SecretString;
+use landform_domain::RunId;
 
 use crate::access::{self, KeepToken};
 use crate::chores::{self, Inbox};
 use crate::db::Db;
-use crate::doorbell::{Bell, Doorbell, connect_to_postgres};
+use crate::doorbell::{Bell, Doorbell, News, connect_to_postgres};
 use crate::error::StoreError;
 use crate::keys::Keys;
 use crate::metrics::Meter;
@@ -136,8 +137,14 @@ impl Store {
         Ok(Opened { store, admin_token })
     }
 
+    /// Rings when runs may have become due.
     pub fn doorbell(&self) -> Doorbell {
-        self.inner.bell.listen()
+        self.inner.bell.listen_for_work()
+    }
+
+    /// Rings when there is news of one run.
+    pub fn doorbell_of(&self, run: RunId, news: News) -> Doorbell {
+        self.inner.bell.listen_to(run, news)
     }
 
     /// How long a claim lasts without renewal.

@@ -168,30 +168,28 @@ pub(crate) async fn advance(
         PlanChange::Leave | PlanChange::Drop => None,
     };
     let events = [means.events, moved.events].concat();
-    let row = tx
-        .exactly_one(
-            "UPDATE runs SET status = $2, detail = $3, claimable = $4, cancel_requested = $5, expires_at = $6,
+    tx.later(
+        "UPDATE runs SET status = $2, detail = $3, claimable = $4, cancel_requested = $5, expires_at = $6,
                 ended_at = CASE WHEN $7 = 1 THEN {now} ELSE ended_at END,
                 plan = CASE WHEN $8 = 1 THEN plan ELSE $9 END,
                 engine = COALESCE($10, engine),
                 last_event = last_event + $11
-             WHERE id = $1 RETURNING last_event",
-            params![
-                run.id.to_string(),
-                status.word(),
-                serde_json::to_string(status)?,
-                claimable,
-                moved.run.cancel_requested,
-                expires_at,
-                status.is_final(),
-                matches!(plan, PlanChange::Leave),
-                sealed_plan,
-                means.engine.map(EngineName::as_str),
-                events.len() as i64,
-            ],
-        )
-        .await?;
-    insert_events(tx, run.id, row.int("last_event")?, &events).await?;
+             WHERE id = $1",
+        params![
+            run.id.to_string(),
+            status.word(),
+            serde_json::to_string(status)?,
+            claimable,
+            moved.run.cancel_requested,
+            expires_at,
+            status.is_final(),
+            matches!(plan, PlanChange::Leave),
+            sealed_plan,
+            means.engine.map(EngineName::as_str),
+            events.len() as i64,
+        ],
+    );
+    insert_events(tx, run.id, &events)?;
     hold.keep(tx, deployment, run.id).await?;
     for action in others {
         perform(tx, deployment, run, action).await?;
@@ -242,7 +240,7 @@ deployment.to_string(), fence, free, run.to_string(), end_lease, applied,],
         )
         .await?;
         if row.flag("waited_for")? {
-            unpark(tx, deployment).await?;
+            unpark(tx, deployment);
         }
         if end_lease && row.int_or_null("slots")?.is_some() {
             hand_slot_on(tx, &row.parsed("tenant")?).await?;
@@ -303,26 +301,22 @@ pub(crate) async fn append_events(tx: &mut Tx, run: RunId, events: &[EventBody])
     if events.is_empty() {
         return Ok(());
     }
-    let row = tx
-        .exactly_one(
-            "UPDATE runs SET last_event = last_event + $2 WHERE id = $1 RETURNING last_event",
-            params![run.to_string(), events.len() as i64],
-        )
-        .await?;
-    insert_events(tx, run, row.int("last_event")?, events).await
+    let sql = "UPDATE runs SET last_event = last_event + $2 WHERE id = $1";
+    tx.later(sql, params![run.to_string(), events.len() as i64]);
+    insert_events(tx, run, events)
 }
 
-/// All in one statement. `last` is the number of the last one.
-async fn insert_events(tx: &mut Tx, run: RunId, last: i64, events: &[EventBody]) -> Result<(), StoreError> {
+/// All in one statement. Their numbers are the run's last ones, and it counts them already.
+fn insert_events(tx: &mut Tx, run: RunId, events: &[EventBody]) -> Result<(), StoreError> {
     if events.is_empty() {
         return Ok(());
     }
     let bodies: Vec<String> = events.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
-    tx.execute(
-        "INSERT INTO events (run, seq, at, body) SELECT $1, $2 + e.at, {now}, e.value FROM {strings $3}",
-        params![run.to_string(), last - events.len() as i64 + 1, serde_json::to_string(&bodies)?],
-    )
-    .await?;
+    tx.later(
+        "INSERT INTO events (run, seq, at, body) SELECT r.id, r.last_event - $2 + e.at, {now}, e.value
+         FROM runs r CROSS JOIN {strings $3} WHERE r.id = $1",
+        params![run.to_string(), events.len() as i64 - 1, serde_json::to_string(&bodies)?],
+    );
     Ok(())
 }
 

@@ -209,6 +209,11 @@ impl Status {
         }
     }
 
+    /// Nothing more happens by itself: it has ended, or waits for a person.
+    pub fn rests(&self) -> bool {
+        self.is_final() || matches!(self, Status::AwaitingApproval { .. } | Status::NeedsRecovery { .. })
+    }
+
     /// The run has done what it was to do.
     pub fn is_success(&self) -> bool {
         matches!(self, Status::Planned { .. } | Status::Succeeded | Status::Unchanged)

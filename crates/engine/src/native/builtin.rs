@@ -1,5 +1,5 @@
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use landform_cty::{Type, Value};
@@ -13,7 +13,8 @@ const TYPE: &str = "terraform_data";
 /// The provider that OpenTofu has inside: `terraform_data`, an object that lives in the state alone.
 pub struct Builtin;
 
-fn block() -> Block {
+/// What `terraform_data` looks like.
+static BLOCK: LazyLock<Block> = LazyLock::new(|| {
     let attribute = |ty: Type, computed: bool| Attribute {
         kind: AttributeKind::Plain(ty),
         required: false,
@@ -33,7 +34,7 @@ fn block() -> Block {
         ]),
         ..Block::default()
     }
-}
+});
 
 fn field(object: &Value, name: &str) -> Value {
     object.get(name).cloned().unwrap_or_else(|| Value::null(Type::Dynamic))
@@ -61,7 +62,7 @@ impl Provider for Builtin {
         Ok(Arc::new(ProviderSchema {
             provider: empty,
             provider_meta: None,
-            resources: BTreeMap::from([(TYPE.to_owned(), Schema { version: 0, block: block() })]),
+            resources: BTreeMap::from([(TYPE.to_owned(), Schema { version: 0, block: BLOCK.clone() })]),
             data_sources: BTreeMap::new(),
             identities: BTreeMap::new(),
             capabilities: ServerCapabilities { plan_destroy: true, ..ServerCapabilities::default() },
@@ -88,7 +89,7 @@ impl Provider for Builtin {
     async fn upgrade_resource_state(&self, call: UpgradeResourceState) -> Result<(Value, Diagnostics), CallError> {
         let malformed = |detail: String| CallError::Malformed { call: "UpgradeResourceState", detail };
         let json = serde_json::from_slice(&call.attributes_json).map_err(|error| malformed(error.to_string()))?;
-        let value = Value::from_json(&json, &block().implied_type()).map_err(|error| malformed(error.to_string()))?;
+        let value = Value::from_json(&json, &BLOCK.implied_type()).map_err(|error| malformed(error.to_string()))?;
         Ok((value, Diagnostics::new()))
     }
 
@@ -152,7 +153,7 @@ impl Provider for Builtin {
         &self,
         call: ImportResourceState,
     ) -> Result<(Vec<ImportedResource>, Diagnostics), CallError> {
-        let state = with(&super::change::empty_object(&block()), [("id", Value::string(&call.id))]);
+        let state = with(&super::change::empty_object(&BLOCK), [("id", Value::string(&call.id))]);
         let imported = ImportedResource { type_name: call.type_name, state, private: Private::new(), identity: None };
         Ok((vec![imported], Diagnostics::new()))
     }

@@ -19,7 +19,7 @@ pub struct Console {
 impl Native {
     /// Providers are started for their schemas, and not configured.
     pub async fn console(&self, workspace: &Workspace) -> Result<Console, EngineError> {
-        let tree = config::unsupported(workspace)?.map_err(EngineError::Unsupported)?;
+        let tree = config::unsupported(workspace, &self.trees)?.map_err(EngineError::Unsupported)?;
         let config = Config::of_tree(tree, workspace).map_err(config::failure)?;
         let base = workspace.state.as_deref().map(State::read).transpose().map_err(unreadable)?;
         let state = base.unwrap_or_else(|| State::new(String::new()));

@@ -11,7 +11,7 @@ use crate::{Address, Diagnostic, EngineError, Workspace};
 impl Native {
     /// The state with one object more: the one that the provider knows by this id. Nothing but the state changes.
     pub async fn import(&self, workspace: &Workspace, address: &str, id: &str) -> Result<Vec<u8>, EngineError> {
-        let tree = config::unsupported(workspace)?.map_err(EngineError::Unsupported)?;
+        let tree = config::unsupported(workspace, &self.trees)?.map_err(EngineError::Unsupported)?;
         let config = Config::of_tree(tree, workspace).map_err(config::failure)?;
         let address = parse_address(address)?;
         let base = workspace.state.as_deref().map(State::read).transpose().map_err(unreadable)?;

@@ -23,6 +23,7 @@ mod session;
 mod show;
 mod straight;
 mod text;
+mod trees;
 mod walk;
 mod warnings;
 
@@ -45,6 +46,7 @@ use config::Config;
 use content::{Content, Origin};
 use session::Session;
 use straight::MadeFrom;
+use trees::Trees;
 
 use crate::state::{State, StateError, TERRAFORM_VERSION};
 use crate::{
@@ -59,11 +61,17 @@ pub struct Native {
     providers: Arc<dyn Providers>,
     refresh: bool,
     parallelism: usize,
+    trees: Trees,
 }
 
 impl Native {
     pub fn new(providers: Arc<dyn Providers>) -> Native {
-        Native { providers, refresh: true, parallelism: PARALLELISM }
+        Native { providers, refresh: true, parallelism: PARALLELISM, trees: Trees::default() }
+    }
+
+    /// An engine for folders that never change: what they hold is read once.
+    pub fn of_fixed_folders(self) -> Native {
+        Native { trees: Trees::of_fixed_folders(), ..self }
     }
 
     /// An engine that trusts the state and does not ask how objects are now.
@@ -112,7 +120,7 @@ impl Native {
 
     /// The providers that a folder needs, by source address, with what it wants of their versions; and its modules.
     pub fn requirements(&self, workspace: &Workspace) -> Result<Requirements, EngineError> {
-        let tree = config::unsupported(workspace)?.map_err(EngineError::Unsupported)?;
+        let tree = config::unsupported(workspace, &self.trees)?.map_err(EngineError::Unsupported)?;
         let config = Config::without_inputs(tree, workspace).map_err(config::failure)?;
         let mut providers = config.requirements();
         providers.remove(builtin::SOURCE);
@@ -121,11 +129,23 @@ impl Native {
 
     /// Whether a configuration is sound, whatever its inputs are. Providers are started, but not configured.
     pub async fn validate(&self, workspace: &Workspace) -> Result<(), EngineError> {
-        let tree = config::unsupported(workspace)?.map_err(EngineError::Unsupported)?;
+        let tree = config::unsupported(workspace, &self.trees)?.map_err(EngineError::Unsupported)?;
         let config = Config::without_inputs(tree, workspace).map_err(config::failure)?;
         let session = Session::new(&*self.providers, workspace);
         let found = plan::validate(&config, &session).await;
         if found.is_empty() { Ok(()) } else { Err(config::failure(found)) }
+    }
+
+    /// A plan for reading alone: neither its bytes nor its JSON are made, which take more memory than the plan itself.
+    pub async fn preview(
+        &self,
+        request: PlanRequest<'_>,
+        progress: &dyn Progress,
+        stop: &Stop,
+    ) -> Result<Preview, EngineError> {
+        let drawn = self.draw(request, progress, stop).await?;
+        let Outline { effective, warnings, .. } = drawn.outline();
+        Ok(Preview { text: plan_text(&drawn.content), effective, warnings })
     }
 
     /// The plan of these bytes as people read it, and whether it would change anything.
@@ -133,6 +153,14 @@ impl Native {
         let content = Content::read(plan, &self.version()).map_err(EngineError::Stale)?;
         Ok(plan_text(&content))
     }
+}
+
+/// A plan as people read it.
+pub struct Preview {
+    pub text: String,
+    /// False: applying would leave state and outputs as they are.
+    pub effective: bool,
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// What has to be there before a folder can be planned.
@@ -153,13 +181,13 @@ impl Engine for Native {
     }
 
     async fn unsupported(&self, workspace: &Workspace) -> Result<Vec<Unsupported>, EngineError> {
-        Ok(config::unsupported(workspace)?.err().unwrap_or_default())
+        Ok(config::unsupported(workspace, &self.trees)?.err().unwrap_or_default())
     }
 
     async fn plan(&self, request: PlanRequest<'_>, progress: &dyn Progress, stop: &Stop) -> Result<Plan, EngineError> {
         let workspace = request.workspace;
         let drawn = self.draw(request, progress, stop).await?;
-        let Outline { changes, outputs_change, effective, warnings, json } = drawn.outline(workspace);
+        let Outline { changes, outputs_change, effective, warnings, .. } = drawn.outline();
         Ok(Plan {
             engine: EngineKind::Native,
             version: self.version(),
@@ -167,7 +195,7 @@ impl Engine for Native {
             effective,
             changes,
             outputs_change,
-            json: json.unwrap_or_default(),
+            json: drawn.json(workspace),
             warnings,
         })
     }

@@ -36,8 +36,8 @@ pub(super) struct MadeFrom<'a> {
 }
 
 impl Drawn<'_> {
-    /// What people are told of it.
-    pub(super) fn outline(&self, workspace: &Workspace) -> Outline {
+    /// What people are told of it, in short.
+    pub(super) fn outline(&self) -> Outline {
         let content = &self.content;
         let changes: Vec<Change> = content.changes.iter().filter(|planned| planned.effective()).map(summary).collect();
         let outputs_change = content.outputs.values().any(|output| output.action() != Action::NoOp);
@@ -47,8 +47,13 @@ impl Drawn<'_> {
             changes,
             outputs_change,
             warnings: self.warnings.clone(),
-            json: Some(show::plan(content, &self.config, workspace, &self.session.schemas())),
+            json: None,
         }
+    }
+
+    /// The whole of it in the format of `tofu show -json`, which is several times as large as the plan itself.
+    pub(super) fn json(&self, workspace: &Workspace) -> serde_json::Value {
+        show::plan(&self.content, &self.config, workspace, &self.session.schemas())
     }
 }
 
@@ -60,7 +65,7 @@ impl Native {
         stop: &Stop,
     ) -> Result<Drawn<'a>, EngineError> {
         let workspace = request.workspace;
-        let tree = config::unsupported(workspace)?.map_err(EngineError::Unsupported)?;
+        let tree = config::unsupported(workspace, &self.trees)?.map_err(EngineError::Unsupported)?;
         let config = Config::of_tree(tree, workspace).map_err(config::failure)?;
         let base = workspace.state.as_deref().map(State::read).transpose().map_err(unreadable)?;
         let start = base.clone().unwrap_or_else(|| State::new(uuid::Uuid::new_v4().to_string()));
@@ -128,7 +133,7 @@ impl Straight for Native {
     ) -> Result<Gone, EngineError> {
         let workspace = request.workspace;
         let drawn = self.draw(request, progress, stop).await?;
-        let outline = drawn.outline(workspace);
+        let outline = Outline { json: Some(drawn.json(workspace)), ..drawn.outline() };
         let effective = outline.effective;
         if !gate.open(outline).await || !effective {
             return Ok(Gone::Held);

@@ -115,24 +115,37 @@ struct Made {
     engine: Native,
 }
 
-async fn make_plan(folder: &Path, common: &Common, operation: &str) -> Result<Made, Failure> {
+/// The state, locked, and the folder with it.
+fn prepare(folder: &Path, common: &Common, operation: &str) -> Result<(StateFile, Opened), Failure> {
     let mut file = StateFile::lock(&common.state, operation)?;
     recover(&mut file)?;
     let variables = native::collect_variables(folder, &common.variable_flags()?)?;
     let opened = open(folder, variables, file.read()?)?;
-    let engine = engine(folder, common);
-    let request = PlanRequest {
+    Ok((file, opened))
+}
+
+fn plan_request<'a>(file: &StateFile, opened: &'a Opened, common: &Common) -> Result<PlanRequest<'a>, Failure> {
+    Ok(PlanRequest {
         workspace: &opened.workspace,
         mode: mode(common)?,
         adopt: Vec::new(),
         replace: common.replace.clone(),
-        doubted: doubted(&doubts_path(&file))?,
-    };
-    let plan = engine.plan(request, &Silent, &Stop::new()).await?;
-    for warning in &plan.warnings {
+        doubted: doubted(&doubts_path(file))?,
+    })
+}
+
+async fn make_plan(folder: &Path, common: &Common, operation: &str) -> Result<Made, Failure> {
+    let (file, opened) = prepare(folder, common, operation)?;
+    let engine = engine(folder, common);
+    let plan = engine.plan(plan_request(&file, &opened, common)?, &Silent, &Stop::new()).await?;
+    print_warnings(&plan.warnings);
+    Ok(Made { file, opened, plan, engine })
+}
+
+fn print_warnings(warnings: &[Diagnostic]) {
+    for warning in warnings {
         print!("{}", diagnostic_text(warning));
     }
-    Ok(Made { file, opened, plan, engine })
 }
 
 fn show_plan(made: &Made, json: bool) -> Result<(), Failure> {
@@ -145,8 +158,20 @@ fn show_plan(made: &Made, json: bool) -> Result<(), Failure> {
 }
 
 async fn plan(folder: &Path, options: PlanOptions) -> Result<ExitCode, Failure> {
-    let made = make_plan(folder, &options.common, "OperationTypePlan").await?;
-    show_plan(&made, options.common.json)?;
+    let (common, code) = (&options.common, |effective: bool| match options.detailed_exitcode && effective {
+        true => ExitCode::from(2),
+        false => ExitCode::SUCCESS,
+    });
+    if options.out.is_none() && !common.json {
+        let (file, opened) = prepare(folder, common, "OperationTypePlan")?;
+        let request = plan_request(&file, &opened, common)?;
+        let preview = engine(folder, common).preview(request, &Silent, &Stop::new()).await?;
+        print_warnings(&preview.warnings);
+        print!("{}", preview.text);
+        return Ok(code(preview.effective));
+    }
+    let made = make_plan(folder, common, "OperationTypePlan").await?;
+    show_plan(&made, common.json)?;
     let effective = made.plan.effective;
     if let Some(path) = &options.out {
         let ephemeral = native::ephemeral_variables(folder)?;
@@ -156,7 +181,7 @@ async fn plan(folder: &Path, options: PlanOptions) -> Result<ExitCode, Failure> 
             println!("\nSaved the plan to: {}", path.display());
         }
     }
-    Ok(ExitCode::from(if options.detailed_exitcode && effective { 2 } else { 0 }))
+    Ok(code(effective))
 }
 
 async fn apply(folder: &Path, options: ApplyOptions) -> Result<ExitCode, Failure> {

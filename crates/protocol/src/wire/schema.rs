@@ -165,6 +165,7 @@ macro_rules! schema_conversion {
                         .collect::<Result<_, WireError>>()?,
                     description: block.description,
                     deprecated: block.deprecated,
+                    ..Block::default()
                 })
             }
 

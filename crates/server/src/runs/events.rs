@@ -11,9 +11,8 @@ use axum::response::sse::{Event as Message, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{self, Stream};
 use landform_api::{Event, EventList};
-use landform_domain::run::Status;
 use landform_domain::{Code, RunId};
-use landform_store::Doorbell;
+use landform_store::{Doorbell, News};
 use serde::Deserialize;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -81,7 +80,7 @@ fn follow(
     after: i64,
     place: OwnedSemaphorePermit,
 ) -> impl Stream<Item = Result<Message, Infallible>> {
-    let bell = server.store.doorbell();
+    let bell = server.store.doorbell_of(run, News::Any);
     let following = Following { server, run, after, bell, pending: VecDeque::new(), ended: false, _place: place };
     stream::unfold(following, |mut following| async move {
         let message = following.next().await?;
@@ -107,8 +106,7 @@ impl Following {
             if !self.pending.is_empty() {
                 continue;
             }
-            let waits = matches!(run.status, Status::AwaitingApproval { .. } | Status::NeedsRecovery { .. });
-            if run.status.is_final() || waits {
+            if run.status.rests() {
                 self.ended = true;
                 let data = serde_json::to_string(&view::run(run)).expect("a run is plain data");
                 return Some(Message::default().event("end").data(data));

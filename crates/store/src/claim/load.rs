@@ -23,10 +23,11 @@ pub(super) async fn load_claims(tx: &mut Tx, keys: &Keys, taken: Vec<Taken>) -> 
     let runs: Vec<String> = taken.iter().map(|taken| taken.run.id.to_string()).collect();
     let runs = serde_json::to_string(&runs)?;
     let mut desired = by_run(tx, DESIRED, &runs).await?;
-    let mut bound = by_run(tx, BOUND, &runs).await?;
-    let mut states = by_run(tx, STATES, &runs).await?;
-    let mut adoptions = by_run(tx, ADOPTIONS, &runs).await?;
-    let mut doubted = by_run(tx, DOUBTED, &runs).await?;
+    // Few have any of these.
+    let mut bound = by_run_if(tx, &desired, "has_bound", BOUND, &runs).await?;
+    let mut adoptions = by_run_if(tx, &desired, "has_adoptions", ADOPTIONS, &runs).await?;
+    let mut doubted = by_run_if(tx, &desired, "has_doubted", DOUBTED, &runs).await?;
+    keys.open_all(tx, taken.iter().map(|taken| &taken.locked.tenant)).await?;
     let mut claims = Vec::with_capacity(taken.len());
     for Taken { locked, run, replaces, memory } in taken {
         let missing = |what: &str| StoreError::Corrupt(format!("run {} has no {what}", run.id));
@@ -34,14 +35,12 @@ pub(super) async fn load_claims(tx: &mut Tx, keys: &Keys, taken: Vec<Taken>) -> 
         let sealer = keys.within(tx, &locked.tenant).await?.sealer(locked.id);
         let connections: Vec<Bound> = rows_of(&mut bound).iter().map(Bound::from_row).collect::<Result<_, _>>()?;
         let row = rows_of(&mut desired).pop().ok_or_else(|| missing("desired state"))?;
-        let desired = Desired::from_row(&row, &sealer, run.generation, connections)?;
-        let state = match (locked.state_version, rows_of(&mut states).pop()) {
+        let state = match (locked.state_version, row.blob_or_null("state")?) {
             (None, _) => None,
             (Some(_), None) => return Err(missing("state")),
-            (Some(version), Some(row)) => {
-                Some(sealer.open(keys::Kind::State, &version.to_string(), &row.blob("state")?)?)
-            }
+            (Some(version), Some(state)) => Some(sealer.open(keys::Kind::State, &version.to_string(), &state)?),
         };
+        let desired = Desired::from_row(&row, &sealer, run.generation, connections)?;
         claims.push(Claim {
             lease: Lease { tenant: locked.tenant.clone(), deployment: locked.id, run: run.id, epoch: locked.epoch + 1 },
             deployment: locked.name.clone(),
@@ -75,18 +74,22 @@ pub(super) async fn load_claims(tx: &mut Tx, keys: &Keys, taken: Vec<Taken>) -> 
 const DESIRED: &str = concat!(
     "SELECT r.id AS run, ",
     desired_columns!(),
-    " FROM runs r JOIN generations g ON g.deployment = r.deployment AND g.generation = r.generation
+    ", s.state AS state,
+     CAST(CASE WHEN EXISTS (SELECT 1 FROM generation_connections c
+        WHERE c.deployment = r.deployment AND c.generation = r.generation) THEN 1 ELSE 0 END AS BIGINT) AS has_bound,
+     CAST(CASE WHEN EXISTS (SELECT 1 FROM adoptions a
+        WHERE a.deployment = r.deployment) THEN 1 ELSE 0 END AS BIGINT) AS has_adoptions,
+     CAST(CASE WHEN EXISTS (SELECT 1 FROM intents i WHERE i.deployment = r.deployment
+        AND i.status <> 'closed' AND i.status = 'doubted') THEN 1 ELSE 0 END AS BIGINT) AS has_doubted
+     FROM runs r JOIN generations g ON g.deployment = r.deployment AND g.generation = r.generation
+        JOIN deployments d ON d.id = r.deployment
+        LEFT JOIN states s ON s.deployment = d.id AND s.version = d.state_version
      WHERE r.id IN (SELECT e.value FROM {strings $1})"
 );
 
 const BOUND: &str = "SELECT r.id AS run, c.connection, c.variables
      FROM runs r JOIN generation_connections c ON c.deployment = r.deployment AND c.generation = r.generation
      WHERE r.id IN (SELECT e.value FROM {strings $1}) ORDER BY c.connection";
-
-const STATES: &str = "SELECT r.id AS run, s.state
-     FROM runs r JOIN deployments d ON d.id = r.deployment
-        JOIN states s ON s.deployment = d.id AND s.version = d.state_version
-     WHERE r.id IN (SELECT e.value FROM {strings $1})";
 
 const ADOPTIONS: &str = "SELECT r.id AS run, a.address, a.object_id, a.after_doubt
      FROM runs r JOIN adoptions a ON a.deployment = r.deployment
@@ -95,6 +98,22 @@ const ADOPTIONS: &str = "SELECT r.id AS run, a.address, a.object_id, a.after_dou
 const DOUBTED: &str = "SELECT r.id AS run, i.run AS interrupted, i.intent
      FROM runs r JOIN intents i ON i.deployment = r.deployment AND i.status <> 'closed' AND i.status = 'doubted'
      WHERE r.id IN (SELECT e.value FROM {strings $1}) ORDER BY i.id";
+
+/// Asks only if one of these rows says that there is something.
+async fn by_run_if(
+    tx: &mut Tx,
+    rows: &HashMap<RunId, Vec<Row>>,
+    flag: &str,
+    sql: &'static str,
+    runs: &str,
+) -> Result<HashMap<RunId, Vec<Row>>, StoreError> {
+    for row in rows.values().flatten() {
+        if row.flag(flag)? {
+            return by_run(tx, sql, runs).await;
+        }
+    }
+    Ok(HashMap::new())
+}
 
 /// `sql` takes a list of runs and says of each row which run it is for.
 async fn by_run(tx: &mut Tx, sql: &'static str, runs: &str) -> Result<HashMap<RunId, Vec<Row>>, StoreError> {

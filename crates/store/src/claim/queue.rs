@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use landform_domain::TenantName;
 use landform_domain::memory::{Room, UNSEEN};
-use landform_domain::run::{Command, Kind};
+use landform_domain::run::{Command, Kind, Status};
 
 use super::load::load_claims;
 use super::take::{Taken, take_all};
@@ -63,7 +63,9 @@ impl Store {
                 }
             };
             if !claims.is_empty() {
-                self.inner.bell.ring();
+                for claim in &claims {
+                    self.inner.bell.ring_for(claim.lease.run, &Status::Planning);
+                }
             }
             if no_room {
                 self.inner.meter.held_back();
@@ -169,8 +171,8 @@ impl Store {
             let replaces = serde_json::from_str(&row.text("replaces")?)?;
             taken.push(Taken { locked, run: Run::from_row(&row)?, replaces, memory });
         }
-        park(&mut tx, &held, FOR_DEPLOYMENT).await?;
-        park(&mut tx, &without_slot, FOR_SLOT).await?;
+        park(&mut tx, &held, FOR_DEPLOYMENT)?;
+        park(&mut tx, &without_slot, FOR_SLOT)?;
         let put_aside = !(held.is_empty() && without_slot.is_empty());
         if taken.is_empty() {
             if put_aside {
@@ -178,9 +180,9 @@ impl Store {
             }
             return Ok(Scan { claims: Vec::new(), put_aside, no_room });
         }
-        let taken = take_all(&mut tx, worker, self.lease_millis(), taken).await?;
+        let taken = take_all(&mut tx, worker, self.lease_millis(), taken)?;
+        set_clock(&mut tx, worker, reached);
         let claims = load_claims(&mut tx, &self.inner.keys, taken).await?;
-        set_clock(&mut tx, worker, reached).await?;
         tx.commit().await?;
         for (claim, waited) in claims.iter().zip(waited) {
             let first = claim.attempt == 1 && claim.kind != Kind::Check;
@@ -288,13 +290,11 @@ fn in_fair_order(mut scan: Vec<Row>, own: Vec<Row>, most: usize) -> Result<Vec<R
 
 /// The highest key that was claimed: the fair order's present where nothing waits. Each worker has a row of its own, so that
 /// claims do not wait for each other.
-async fn set_clock(tx: &mut Tx, worker: &WorkerId, reached: i64) -> Result<(), StoreError> {
-    tx.execute(
+fn set_clock(tx: &mut Tx, worker: &WorkerId, reached: i64) {
+    tx.later(
         "INSERT INTO queue_clock (worker, reached) VALUES ($1, $2)
          ON CONFLICT (worker) DO UPDATE SET reached = CASE
              WHEN queue_clock.reached > excluded.reached THEN queue_clock.reached ELSE excluded.reached END",
         params![worker.as_str(), reached],
-    )
-    .await?;
-    Ok(())
+    );
 }

@@ -1,13 +1,14 @@
 use landform_lang::{Tree, Unsupported as Foreign};
 
 use super::translate;
+use crate::native::trees::Trees;
 use crate::state::State;
 use crate::{Address, EngineError, SourceRange, Unsupported, Workspace};
 
 /// What in a workspace this engine does not do exactly as OpenTofu does: constructs of the configuration, and what an
 /// earlier run has left in the state. Otherwise the configuration, read.
-pub fn unsupported(workspace: &Workspace) -> Result<Result<Tree, Vec<Unsupported>>, EngineError> {
-    let tree = match Tree::load(&workspace.folder) {
+pub fn unsupported(workspace: &Workspace, trees: &Trees) -> Result<Result<Tree, Vec<Unsupported>>, EngineError> {
+    let tree = match trees.load(&workspace.folder) {
         Ok(tree) => tree,
         Err(diagnostics) => {
             // A configuration that cannot be read is wrong for every engine; one that `lang` does not know is left to

@@ -47,6 +47,7 @@ pub struct Planner<'a> {
     pub progress: &'a dyn Progress,
     pub stop: &'a Stop,
     pub permits: Semaphore,
+    parallelism: usize,
     /// The objects of the state by the block that they belong to.
     known: HashMap<String, Vec<Known>>,
     world: Mutex<World>,
@@ -118,6 +119,7 @@ impl<'a> Planner<'a> {
             progress,
             stop,
             permits: Semaphore::new(parallelism),
+            parallelism,
             known,
             world: Mutex::new(world),
         }

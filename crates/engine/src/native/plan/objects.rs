@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 
+use futures::StreamExt;
 use futures::future::join_all;
+use futures::stream::FuturesOrdered;
 use landform_cty::Value;
 
 use super::doubts::assumed_prior;
@@ -33,7 +35,18 @@ impl Planner<'_> {
         let current =
             |known: &&Known| known.deposed.is_some() && !orphans.iter().any(|(orphan, _)| same(orphan, known));
         let deposed: Vec<&Known> = known.iter().filter(current).collect();
-        let instances = join_all(wanted.iter().map(|(address, each)| self.instance(resource, address, each, &imports)));
+        // Not more of them are begun than may go on: thousands that wait would be most of a large plan's memory.
+        let instances = async {
+            let (mut begun, mut ended) = (FuturesOrdered::new(), Vec::with_capacity(wanted.len()));
+            for (address, each) in &wanted {
+                if begun.len() >= self.parallelism {
+                    ended.extend(begun.next().await);
+                }
+                begun.push_back(self.instance(resource, address, each, &imports));
+            }
+            ended.extend(begun.collect::<Vec<_>>().await);
+            ended
+        };
         let removed = join_all(orphans.iter().map(|(known, reason)| self.unwanted(known, *reason)));
         let deposed = join_all(deposed.into_iter().map(|known| self.deposed(known)));
         let (instances, removed, deposed) = tokio::join!(instances, removed, deposed);
