@@ -14,7 +14,7 @@ use crate::error::StoreError;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Readers {
-    options: SqliteConnectOptions,
+    options: Box<SqliteConnectOptions>,
     most: u32,
     patience: Duration,
     places: Arc<Semaphore>,
@@ -23,7 +23,7 @@ pub(crate) struct Readers {
 
 impl Readers {
     pub(crate) fn new(options: SqliteConnectOptions, most: u32, patience: Duration) -> Readers {
-        Readers { options, most, patience, places: Arc::new(Semaphore::new(most as usize)), idle: Arc::default() }
+        Readers { options: Box::new(options), most, patience, places: Arc::new(Semaphore::new(most as usize)), idle: Arc::default() }
     }
 
     /// A connection for the caller alone. Each is opened when it is first needed.

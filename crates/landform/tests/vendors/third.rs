@@ -44,6 +44,9 @@ async fn a_vendor_is_a_folder() {
     let calls = scene.calls().await;
     let over = calls["calls"].as_array().unwrap().iter().filter(|call| call["outcome"] == "rate_limited").count();
     assert_eq!(over, 0, "not one call was over the vendor's limit");
-    let sent: u64 = scene.sent_by_the_gateway().await.values().sum();
-    assert_eq!(sent, calls["count"].as_u64().unwrap(), "no call went around the gateway");
+    assert_eq!(
+        scene.sent_by_the_gateway().await.values().sum::<u64>(),
+        calls["count"].as_u64().unwrap(),
+        "no call went around the gateway"
+    );
 }

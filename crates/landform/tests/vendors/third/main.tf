@@ -40,11 +40,16 @@ provider "versa" {
   password = var.nimbus_password
 }
 
+resource "versa_template" "standard" {
+  name         = "${var.name}-standard"
+  organization = "Customer-A"
+}
+
 resource "versa_device_group" "all" {
   count        = var.groups
   name         = "${var.name}-${count.index}"
   organization = "Customer-A"
-  template     = "standard"
+  template     = versa_template.standard.name
 }
 
 output "groups" {
