@@ -23,7 +23,13 @@ pub(crate) struct Readers {
 
 impl Readers {
     pub(crate) fn new(options: SqliteConnectOptions, most: u32, patience: Duration) -> Readers {
-        Readers { options: Box::new(options), most, patience, places: Arc::new(Semaphore::new(most as usize)), idle: Arc::default() }
+        Readers {
+            options: Box::new(options),
+            most,
+            patience,
+            places: Arc::new(Semaphore::new(most as usize)),
+            idle: Arc::default(),
+        }
     }
 
     /// A connection for the caller alone. Each is opened when it is first needed.
