@@ -45,6 +45,7 @@ fn schema() -> ProviderSchema {
         ]),
         description: "a thing".into(),
         deprecated: true,
+        ..Block::default()
     };
     ProviderSchema {
         provider: Schema { version: 0, block: inner },
