@@ -92,6 +92,7 @@ async fn works_under_our_own_processes() {
             ("size", Value::null(Type::Number)),
             ("kind", Value::null(Type::String)),
             ("delay_ms", Value::null(Type::Number)),
+            ("key", Value::null(Type::String)),
         ])
     };
     let config = object(Value::null(Type::String));
