@@ -108,9 +108,7 @@ impl Worker {
             landform_base::child::sweep(&scratch, settings.grace).await.map_err(failed)?;
         }
         let spool = Spool::open(&settings.folder.join("spool")).map_err(failed)?;
-        // What the earlier life has learnt comes before anybody asks about it.
-        spool.bring(&store).await?;
-        let voided = store.void_leases(&id).await?;
+        let voided = take_over(&store, &spool, &id).await?;
         if voided > 0 {
             tracing::info!(worker = %id, voided, "taking up what an earlier life of this worker left");
         }
@@ -178,6 +176,25 @@ impl Worker {
     }
 }
 
+/// Ends what an earlier life of this worker held. What that life has learnt comes before anybody asks about it. A store that
+/// is away for a moment is asked again: all of it may be done twice.
+async fn take_over(store: &Store, spool: &Spool, id: &WorkerId) -> Result<usize, StoreError> {
+    let begin = Instant::now();
+    loop {
+        let taken = async {
+            spool.bring(store).await?;
+            store.void_leases(id).await
+        };
+        match taken.await {
+            Err(error) if error.is_transient() && begin.elapsed() < PATIENCE_AT_START => {
+                tracing::warn!(%error, "the worker waits for the store");
+                tokio::time::sleep(AFTER_AN_ERROR).await;
+            }
+            taken => return taken,
+        }
+    }
+}
+
 impl Drop for Worker {
     fn drop(&mut self) {
         if let Some(main) = &self.main {
@@ -204,6 +221,9 @@ struct Floor {
 const MOST_AT_ONCE: usize = 16;
 
 const AFTER_AN_ERROR: Duration = Duration::from_secs(1);
+
+/// How long a worker that starts waits for a store that is away.
+const PATIENCE_AT_START: Duration = Duration::from_secs(30);
 
 impl Floor {
     async fn work(self, abandoning: Stop) {
