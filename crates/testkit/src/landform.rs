@@ -98,6 +98,11 @@ impl Landform {
 
     /// SIGKILL: the process gets no chance to do anything.
     pub fn kill(mut self) -> Result<()> {
+        self.kill_in_place()
+    }
+
+    /// The same for who is about to put another one in its place. When it returns, nothing is held by the process any more.
+    pub fn kill_in_place(&mut self) -> Result<()> {
         self.process.kill()?;
         self.process.wait()?;
         Ok(())

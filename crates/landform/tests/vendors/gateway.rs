@@ -205,9 +205,7 @@ async fn calls_that_wait_when_the_worker_is_killed_were_not_sent() {
         (made_templates(&scene).await == Some(1)).then_some(())
     })
     .await;
-    let killed = std::process::Command::new("kill").args(["-KILL", &scene.landform.pid().to_string()]).status();
-    assert!(killed.unwrap().success());
-    until("its end", async || scene.landform.has_ended().unwrap().then_some(())).await;
+    scene.landform.kill_in_place().unwrap();
     assert_eq!(made_templates(&scene).await, Some(1), "what waited was not sent");
     scene.landform = Landform::start(&scene.setup).await.unwrap();
     for (run, name) in runs.iter().zip(names) {
