@@ -1,6 +1,6 @@
 //! The waiting room before an account's budget: who waits is told when the time has come.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -8,6 +8,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::budget::{Account, Ask, Full, Ticket, Window};
 use crate::counts::lock;
+use crate::handover::Calls;
 use crate::past::Past;
 
 /// A vendor's clock may be read a little later than the answer was sent, and tick a little faster than ours.
@@ -28,6 +29,31 @@ struct State {
     callers: HashMap<Ticket, oneshot::Sender<()>>,
     /// Somebody looks at the clock for those who wait.
     watched: bool,
+    /// Runs that were told to come back, in the order in which they came first.
+    put_off: Vec<PutOff>,
+    /// Calls may be sent until then: after that, another process may count this account's calls.
+    ours_until: Option<Instant>,
+    sent: u64,
+}
+
+/// A run that wants so many calls and was told to come back.
+struct PutOff {
+    run: String,
+    calls: BTreeMap<String, u64>,
+    forgotten: Instant,
+}
+
+/// Who was told to come back and does not come has lost its place after this.
+const PLACE_KEPT: Duration = Duration::from_secs(15);
+
+/// What a run that wants to be let in is to expect.
+pub(crate) struct Wish<'a> {
+    pub(crate) run: &'a str,
+    pub(crate) calls: &'a BTreeMap<String, u64>,
+    /// What it finds full, it leaves to others.
+    pub(crate) background: bool,
+    /// It may wait so long in here.
+    pub(crate) patience: Duration,
 }
 
 impl Desk {
@@ -43,6 +69,7 @@ impl Desk {
     fn admit(&self, state: &mut State) {
         for ticket in state.account.admit(Instant::now()) {
             self.past.write(&self.account, state.account.operations(ticket));
+            state.sent += 1;
             // A caller that is gone says so itself when it is dropped.
             state.callers.remove(&ticket).map(|caller| caller.send(()));
         }
@@ -58,9 +85,72 @@ impl Desk {
         Ok(Turn { desk: self.clone(), ticket, stage: Stage::Waiting(called) })
     }
 
-    /// How long until these calls could be sent in one go.
-    pub(crate) fn room_for(&self, operation: &str, windows: &[Window], calls: usize) -> Duration {
-        lock(&self.state).account.room_for(operation, windows, calls, Instant::now())
+    /// Lets a run in, if there is room for what it is going to call, beside what is `outstanding` of those inside and what
+    /// those want who came before. Otherwise it has a place in the queue, and is told when to come back.
+    pub(crate) fn let_in(
+        &self,
+        wish: &Wish<'_>,
+        windows: impl Fn(&str) -> Vec<Window>,
+        outstanding: impl Fn(&str) -> u64,
+    ) -> Result<(), Duration> {
+        let now = Instant::now();
+        let mut state = lock(&self.state);
+        state.put_off.retain(|other| other.forgotten > now);
+        let place = state.put_off.iter().position(|other| other.run == wish.run);
+        let before = place.unwrap_or(state.put_off.len());
+        let mut wait = Duration::ZERO;
+        for (operation, calls) in wish.calls {
+            let windows = windows(operation);
+            // More than a window ever takes comes in several goes, and none of them need be waited for.
+            let most = windows.iter().map(|window| window.calls).min().unwrap_or(usize::MAX);
+            let first = state.put_off[..before].iter().filter_map(|other| other.calls.get(operation)).sum::<u64>();
+            let others = usize::try_from(outstanding(operation).saturating_add(first)).unwrap_or(usize::MAX);
+            let calls = usize::try_from(*calls).unwrap_or(usize::MAX).min(most);
+            wait = wait.max(state.account.room_for(operation, &windows, calls.saturating_add(others), now));
+        }
+        if wait <= wish.patience {
+            place.map(|place| state.put_off.remove(place));
+            return Ok(());
+        }
+        let forgotten = now + wait + PLACE_KEPT;
+        match place {
+            Some(place) => state.put_off[place].forgotten = forgotten,
+            None if wish.background => {}
+            None => state.put_off.push(PutOff { run: wish.run.to_owned(), calls: wish.calls.clone(), forgotten }),
+        }
+        Err(wait)
+    }
+
+    pub(crate) fn ours_until(&self, until: Instant) {
+        lock(&self.state).ours_until = Some(until);
+    }
+
+    pub(crate) fn is_ours(&self) -> bool {
+        lock(&self.state).ours_until.is_none_or(|until| Instant::now() < until)
+    }
+
+    pub(crate) fn sent(&self) -> u64 {
+        lock(&self.state).sent
+    }
+
+    /// What the next who counts here has to know.
+    pub(crate) fn past(&self) -> BTreeMap<String, Calls> {
+        lock(&self.state).account.past(Instant::now())
+    }
+
+    /// Calls that another has made, so long ago. They outlive this process as its own do.
+    pub(crate) fn inherit(&self, operation: &str, longest: Duration, age: Duration, calls: usize) {
+        // What was before this machine started is in no window.
+        let Some(ended) = Instant::now().checked_sub(age).filter(|_| age < longest) else { return };
+        let mut state = lock(&self.state);
+        for _ in 0..calls {
+            state.account.remember(operation, ended);
+            self.past.inherit(&self.account, operation, longest, age);
+        }
+    }
+
+    pub(crate) fn used_by_others(&self) {
+        lock(&self.state).account.used_by_others(Instant::now());
     }
 
     pub(crate) fn is_idle(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::error::Error;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
@@ -40,10 +40,16 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// In whole seconds; dates are not used by any vendor that is known.
+    /// In seconds, or a date: by the vendor's own clock, where its answer says what it shows.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
-        let seconds = self.headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-        Some(Duration::from_secs(seconds))
+        let text = |name| self.headers.get(name)?.to_str().ok().map(str::trim);
+        let wait = text(header::RETRY_AFTER)?;
+        if let Ok(seconds) = wait.parse() {
+            return Some(Duration::from_secs(seconds));
+        }
+        let date = httpdate::parse_http_date(wait).ok()?;
+        let now = text(header::DATE).and_then(|date| httpdate::parse_http_date(date).ok());
+        Some(date.duration_since(now.unwrap_or_else(SystemTime::now)).unwrap_or_default())
     }
 }
 
@@ -172,4 +178,24 @@ fn text(error: reqwest::Error) -> String {
         cause = inner.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vendor_says_how_long_to_wait_in_seconds_or_by_a_date() {
+        let wait = |pairs: &[(HeaderName, &'static str)]| {
+            let pairs = pairs.iter().map(|(name, text)| (name.clone(), text.parse().unwrap()));
+            Said { status: StatusCode::TOO_MANY_REQUESTS, headers: pairs.collect(), body: Bytes::new() }.retry_after()
+        };
+        assert_eq!(wait(&[(header::RETRY_AFTER, " 7")]), Some(Duration::from_secs(7)));
+        let date = (header::DATE, "Tue, 17 Nov 2026 01:00:00 GMT");
+        let later = (header::RETRY_AFTER, "Tue, 17 Nov 2026 01:00:30 GMT");
+        assert_eq!(wait(&[later, date.clone()]), Some(Duration::from_secs(30)));
+        assert_eq!(wait(&[(header::RETRY_AFTER, "Tue, 17 Nov 2026 00:59:00 GMT"), date]), Some(Duration::ZERO));
+        assert_eq!(wait(&[(header::RETRY_AFTER, "soon")]), None);
+        assert_eq!(wait(&[]), None);
+    }
 }

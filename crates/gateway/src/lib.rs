@@ -13,6 +13,7 @@ pub mod budget;
 mod counts;
 mod desk;
 mod forward;
+mod handover;
 mod past;
 mod seat;
 mod serve;
@@ -20,6 +21,7 @@ pub mod vendor;
 
 pub use budget::Urgency;
 pub use counts::{Outcome, Tally, Total};
+pub use handover::Handover;
 pub use seat::{Booking, NoSeat, Seat};
 pub use serve::Gateway;
 pub use vendor::{Vendor, VendorError};

@@ -86,9 +86,19 @@ impl Past {
         let Some(longest) = windows.map(|window| window.length.as_secs()).max() else { return };
         let counted = operations.iter().filter(|(_, windows)| !windows.is_empty());
         let names: Vec<&str> = counted.map(|(operation, _)| operation.as_str()).collect();
-        let line = format!("{} {longest} {account} {}\n", now().as_millis(), names.join(" "));
+        self.add(&format!("{} {longest} {account} {}\n", now().as_millis(), names.join(" ")));
+    }
+
+    /// A call of the account's last owner, so long ago.
+    pub(crate) fn inherit(&self, account: &str, operation: &str, longest: Duration, age: Duration) {
+        // Reading adds the longest time that an answer takes.
+        let at = now().saturating_sub(age + ANSWER);
+        self.add(&format!("{} {} {account} {operation}\n", at.as_millis(), longest.as_secs()));
+    }
+
+    fn add(&self, line: &str) {
         let mut book = lock(&self.book);
-        let written = book.as_mut().map(|book| book.write(&line));
+        let written = book.as_mut().map(|book| book.write(line));
         if let Some(Err(error)) = written {
             tracing::warn!(%error, "what is sent to vendors can no longer be written down; a restart will not know of it");
             *book = None;

@@ -13,9 +13,12 @@ use sha2::Sha256;
 
 use crate::budget::{Ask, Urgency};
 use crate::counts::{Outcome, Tally, lock};
-use crate::desk::{Desk, Turn};
+use crate::desk::{Desk, Turn, Wish};
 use crate::serve::Inner;
 use crate::vendor::Vendor;
+
+/// A run that could go on so soon is let in: to put it off would take as long.
+const WAITS_INSIDE: Duration = Duration::from_secs(1);
 
 /// Who wants to call a vendor.
 #[derive(Clone, Debug)]
@@ -92,27 +95,18 @@ impl Seat {
         &self.held.booking.account
     }
 
-    /// Whether the account's budget can carry so many calls of these operations, beside what others were let in for and
-    /// have not sent yet. Otherwise how long that takes at least; who is let in may go on at once.
-    pub fn admit(&self, calls: &BTreeMap<String, u64>) -> Result<(), Duration> {
-        let vendor = &self.held.booking.vendor;
+    /// Lets a run in if the account's budget can carry so many calls of these operations, beside what others were let in
+    /// for and have not sent yet. Otherwise it keeps its place in the queue, and this is when to come back.
+    pub fn admit(&self, run: &str, calls: &BTreeMap<String, u64>) -> Result<(), Duration> {
+        let Booking { vendor, urgency, .. } = &self.held.booking;
+        let same_desk = |other: &&Arc<Held>| Arc::ptr_eq(&other.desk, &self.held.desk);
         let seats = lock(&self.gateway.seats);
-        let at_same_desk = |other: &&Arc<Held>| Arc::ptr_eq(&other.desk, &self.held.desk);
-        let others = || seats.values().filter(at_same_desk).filter(|other| !Arc::ptr_eq(other, &self.held));
-        let wait = |(operation, calls): (&String, &u64)| {
-            let windows = vendor.windows(operation);
-            // More than a window ever takes comes in several goes, and none of them need be waited for.
-            let most = windows.iter().map(|window| window.calls).min().unwrap_or(usize::MAX);
-            let promised: u64 = others().map(|other| other.outstanding(operation)).sum();
-            let calls = usize::try_from(*calls).unwrap_or(usize::MAX).min(most);
-            let promised = usize::try_from(promised).unwrap_or(usize::MAX);
-            self.held.desk.room_for(operation, &windows, calls.saturating_add(promised))
-        };
-        let wait = calls.iter().map(wait).max().unwrap_or_default();
-        // What is over within the time that a call may wait holds nobody up.
-        if wait > vendor.hold() {
-            return Err(wait);
-        }
+        let others: Vec<&Arc<Held>> =
+            seats.values().filter(same_desk).filter(|other| !Arc::ptr_eq(other, &self.held)).collect();
+        let outstanding = |operation: &str| others.iter().map(|other| other.outstanding(operation)).sum();
+        let background = *urgency == Urgency::Background;
+        let wish = Wish { run, calls, background, patience: WAITS_INSIDE };
+        self.held.desk.let_in(&wish, |operation| vendor.windows(operation), outstanding)?;
         lock(&self.held.expected).clone_from(calls);
         Ok(())
     }

@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use crate::counts::{Outcome, Total, Totals, lock};
 use crate::desk::Desk;
 use crate::forward::{self, Answer, Forwarder, Said};
+use crate::handover::{Calls, Handover};
 use crate::past::Past;
 use crate::seat::{Booking, Held, NoSeat, Seat};
 
@@ -28,6 +29,8 @@ const LARGEST_BODY: usize = 16 << 20;
 pub(crate) const MARK: &str = "x-landform-gateway";
 /// Beyond so many accounts, those that nobody uses are forgotten.
 const MANY_ACCOUNTS: usize = 1_000;
+/// No window counts so many: what another has written is not believed without bounds.
+const MOST_INHERITED: usize = 100_000;
 
 /// The gateway of this process. It serves until the last handle and the last seat are gone.
 #[derive(Clone)]
@@ -85,6 +88,43 @@ impl Gateway {
         Seat::take(&self.inner, booking)
     }
 
+    /// An account's calls are counted here until then, and none is sent after that.
+    pub fn owns(&self, account: &str, until: Instant) {
+        self.inner.desk(account).ours_until(until);
+    }
+
+    /// What the next owner of an account has to know: calls that a window still sees. None if there are none.
+    pub fn past(&self, account: &str) -> Option<Handover> {
+        let desk = lock(&self.inner.desks).get(account).cloned()?;
+        let calls = desk.past();
+        (!calls.is_empty()).then(|| Handover(calls))
+    }
+
+    /// Calls of an account that were sent since it is counted here.
+    pub fn sent(&self, account: &str) -> u64 {
+        lock(&self.inner.desks).get(account).map(|desk| desk.sent()).unwrap_or_default()
+    }
+
+    /// Somebody has a seat at this account.
+    pub fn is_used(&self, account: &str) -> bool {
+        lock(&self.inner.seats).values().any(|held| held.booking.account == account)
+    }
+
+    /// What an account's last owner has handed on, some time ago.
+    pub fn inherit(&self, account: &str, past: &Handover, ago: Duration) {
+        let desk = self.inner.desk(account);
+        for (operation, Calls { longest, ended }) in &past.0 {
+            for (age, calls) in ended {
+                desk.inherit(operation, *longest, *age + ago, (*calls).min(MOST_INHERITED));
+            }
+        }
+    }
+
+    /// The account's last owner went silent: how often it has called in the end, nobody knows.
+    pub fn inherit_unknown(&self, account: &str) {
+        self.inner.desk(account).used_by_others();
+    }
+
     /// What was asked of vendors since the start.
     pub fn totals(&self) -> Vec<Total> {
         self.inner.totals.all()
@@ -133,6 +173,9 @@ async fn serve(State(gateway): State<Arc<Inner>>, request: Request) -> Response 
         if let Err(not_yet) = come {
             call.count(Outcome::Refused, waited);
             return later(not_yet.0, "the vendor's limit is used up for now");
+        }
+        if !held.desk.is_ours() {
+            return own(StatusCode::FORBIDDEN, "elsewhere", "another worker calls this account now; nothing was sent");
         }
         // Who has lost its seat meanwhile sends nothing more.
         if gateway.holder(&secret).is_none_or(|now| !Arc::ptr_eq(&now, &held)) {

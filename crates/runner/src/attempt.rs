@@ -14,14 +14,14 @@ use landform_engine::{
     Variable, Workspace,
 };
 use landform_gateway::Urgency;
-use landform_store::{Adoption, Claim, EngineChosen, Finish, JournalEntry, Planned, Store, StoreError, Work};
+use landform_store::{Adoption, Claim, EngineChosen, Finish, JournalEntry, Planned, Store, StoreError, Work, WorkerId};
 
 use crate::choose::{Chosen, Engines, explain, name};
 use crate::folders::Folders;
 use crate::keeper::Clock;
 use crate::ports::{FencedJournal, Reports};
 use crate::prepared::{Prepared, Ready};
-use crate::seats::{Booth, Seats};
+use crate::seats::{Admission, Booth, Seats};
 use crate::spool::Spool;
 use crate::{recover, report};
 
@@ -60,6 +60,10 @@ pub(crate) enum End {
     Leave,
     /// The lease is gone, and with it the right to write.
     Lost,
+    /// Nothing was done: this worker owns the vendor's account.
+    Elsewhere(WorkerId),
+    /// Nothing was done, and nothing can be for a while.
+    Later { wait: Duration, reason: String },
 }
 
 pub(crate) struct Attempt<'a> {
@@ -78,6 +82,7 @@ pub(crate) struct Attempt<'a> {
 impl Attempt<'_> {
     pub(crate) async fn run(mut self) -> End {
         let done = self.work().await;
+        self.shop.booth.learn(&self.seats, &self.claim);
         for text in self.seats.notes() {
             self.reports.report(ProgressEvent::Note { text });
         }
@@ -104,6 +109,11 @@ impl Attempt<'_> {
             Ok(workspace) => workspace,
             Err(problem) => return self.fail_or_leave(problem),
         };
+        match self.shop.booth.admit(&self.seats, &self.claim).await? {
+            Admission::Go => {}
+            Admission::Elsewhere(owner) => return Ok(Done::End(End::Elsewhere(owner))),
+            Admission::Later { wait, reason } => return Ok(Done::End(End::Later { wait, reason })),
+        }
         match recover::doubted(&self.claim.doubted) {
             Ok(doubted) => self.doubted = doubted,
             Err(problem) => return self.fail_or_leave(problem),

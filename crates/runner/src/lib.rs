@@ -6,6 +6,7 @@
 //! bounded and may be dropped, with a count.
 //! Absent on purpose: serving HTTP, SQL, and how an engine works.
 
+mod accounts;
 mod attempt;
 pub mod built_in;
 mod choose;

@@ -2,29 +2,113 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use landform_base::secret::SecretString;
+use landform_domain::run::Kind;
 use landform_domain::template::Files;
 use landform_domain::{Code, Problem};
 use landform_engine::Variable;
 use landform_gateway::{Booking, Gateway, Seat, Tally, Urgency};
+use landform_store::{Claim, Store, StoreError, WorkerId};
 use serde_json::Value;
 
+use crate::accounts::Accounts;
 use crate::vendors::{self, Spoken};
 
 /// Templates whose vendors are remembered.
 const MOST_REMEMBERED: usize = 256;
+/// With each run this part of what earlier ones asked for is forgotten.
+const FORGOTTEN_PART: u64 = 10;
 
-/// The gateway, and which vendors templates speak to.
+/// The gateway, which vendors templates speak to, and what their runs ask of them.
 pub(crate) struct Booth {
     gateway: Gateway,
+    pub(crate) accounts: Accounts,
     known: Mutex<HashMap<String, Arc<Vec<Spoken>>>>,
+    habits: Mutex<HashMap<Habit, BTreeMap<String, u64>>>,
+}
+
+/// Runs that ask about the same of a vendor: of a template's version, of one kind.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Habit {
+    template: String,
+    kind: Kind,
+    vendor: String,
+}
+
+impl Habit {
+    fn of(claim: &Claim, seat: &Seat) -> Habit {
+        let template = format!("{}@{}", claim.template, claim.template_version);
+        Habit { template, kind: claim.kind, vendor: seat.vendor().vendor.clone() }
+    }
+}
+
+/// What becomes of a run that wants to call its vendors.
+pub(crate) enum Admission {
+    Go,
+    /// This worker owns the account.
+    Elsewhere(WorkerId),
+    /// The account's budget cannot carry it yet.
+    Later {
+        wait: Duration,
+        reason: String,
+    },
 }
 
 impl Booth {
-    pub(crate) fn new(gateway: Gateway) -> Booth {
-        Booth { gateway, known: Mutex::default() }
+    pub(crate) fn new(gateway: Gateway, store: Store, me: WorkerId) -> Booth {
+        let accounts = Accounts::new(store, me, gateway.clone());
+        Booth { gateway, accounts, known: Mutex::default(), habits: Mutex::default() }
+    }
+
+    /// Whether a run may go on here and now, as far as its vendors are concerned.
+    pub(crate) async fn admit(&self, seats: &Seats, claim: &Claim) -> Result<Admission, StoreError> {
+        let mut counted: Vec<&Seat> = seats.0.iter().filter(|seat| seat.vendor().counts_calls()).collect();
+        counted.sort_by_key(|seat| seat.account());
+        for (place, seat) in counted.iter().enumerate() {
+            match self.accounts.own(seat.account()).await? {
+                Some(owner) if place == 0 => return Ok(Admission::Elsewhere(owner)),
+                // Two accounts with two owners: sent to and fro, the run would never begin.
+                Some(_) | None => {}
+            }
+        }
+        for seat in counted {
+            let expected = self.habits().get(&Habit::of(claim, seat)).cloned().unwrap_or_default();
+            if let Err(wait) = seat.admit(&claim.lease.run.to_string(), &expected) {
+                let reason = format!("the limits of {} are used up for now", seat.vendor().vendor);
+                return Ok(Admission::Later { wait, reason });
+            }
+        }
+        Ok(Admission::Go)
+    }
+
+    /// What this run has asked for, others like it will ask for: the most of late.
+    pub(crate) fn learn(&self, seats: &Seats, claim: &Claim) {
+        for seat in seats.0.iter().filter(|seat| seat.vendor().counts_calls()) {
+            let sent = seat.tally().sent;
+            if sent.is_empty() {
+                continue;
+            }
+            let mut habits = self.habits();
+            if habits.len() >= MOST_REMEMBERED {
+                habits.clear();
+            }
+            let habit = habits.entry(Habit::of(claim, seat)).or_default();
+            for calls in habit.values_mut() {
+                *calls -= calls.div_ceil(FORGOTTEN_PART);
+            }
+            for (operation, calls) in sent {
+                let habit = habit.entry(operation).or_default();
+                *habit = calls.max(*habit);
+            }
+            habit.retain(|_, calls| *calls > 0);
+        }
+    }
+
+    fn habits(&self) -> MutexGuard<'_, HashMap<Habit, BTreeMap<String, u64>>> {
+        self.habits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a seat for each vendor, and puts its address where the template takes the vendor's from.

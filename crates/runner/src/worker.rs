@@ -3,7 +3,7 @@ use std::io;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use futures::FutureExt;
 use landform_domain::run::Kind;
@@ -118,13 +118,14 @@ impl Worker {
         store.watch_vendor_calls(move || vendor_calls(&counted));
         let (closing, stopping, abandoning) = (Stop::new(), Stop::new(), Stop::new());
         let Settings { environment, connection_environment, time_limit, grace, keep_plans, policy, .. } = settings;
+        let booth = Booth::new(gateway, store.clone(), id.clone());
         let shop = Shop {
             store,
             engines,
             folders,
             prepared: Prepared::default(),
             spool,
-            booth: Booth::new(gateway),
+            booth,
             environment,
             connection_environment,
             time_limit,
@@ -238,7 +239,8 @@ impl Floor {
         attempts.spawn(clean_up(self.shop.clone()));
         // Ends with this function, and not before the last attempt.
         let mut keeping = JoinSet::new();
-        keeping.spawn(keep_accounts(self.shop.store.clone(), self.identity.id.clone()));
+        let shop = self.shop.clone();
+        keeping.spawn(async move { shop.booth.accounts.keep().await });
         let mut doorbell = self.shop.store.doorbell();
         while !self.closing.is_cancelled() {
             let slot = tokio::select! {
@@ -289,8 +291,8 @@ impl Floor {
         while attempts.join_next().await.is_some() {}
         keeping.shutdown().await;
         // A store that does not answer is not waited for: the accounts are free when their lease runs out.
-        let freeing = self.shop.store.free_accounts(&self.identity.id);
-        if let Ok(Err(error)) = tokio::time::timeout(AFTER_AN_ERROR, freeing).await {
+        let giving_up = self.shop.booth.accounts.give_up();
+        if let Ok(Err(error)) = tokio::time::timeout(AFTER_AN_ERROR, giving_up).await {
             tracing::warn!(%error, "the vendors' accounts could not be given up");
         }
     }
@@ -310,16 +312,6 @@ impl Floor {
         tokio::select! {
             claimed = claiming => Some(claimed),
             () = given_up => None,
-        }
-    }
-}
-
-/// Vendors' accounts that this worker owns stay its own for as long as it works.
-async fn keep_accounts(store: Store, worker: WorkerId) {
-    loop {
-        tokio::time::sleep(store.lease() / 3).await;
-        if let Err(error) = store.renew_accounts(&worker).await {
-            tracing::warn!(%error, "the vendors' accounts could not be renewed");
         }
     }
 }
@@ -347,9 +339,15 @@ async fn carry_out(shop: &Shop, claim: Claim, claimed: Instant, stop: Stop) {
     drop(keeper);
     match end {
         End::Clean => shop.folders.remove_scratch(run),
-        End::GiveBack | End::GiveUp => {
-            let given = match end {
+        End::Leave => {}
+        End::Lost => tracing::warn!(%run, "the lease is lost"),
+        given_back => {
+            let given = match given_back {
                 End::GiveUp => shop.store.give_up(&lease, "its time limit").await,
+                End::Elsewhere(owner) => shop.store.bind_to(&lease, &owner).await,
+                End::Later { wait, reason } => {
+                    shop.store.give_back_until(&lease, SystemTime::now() + wait, &reason).await
+                }
                 _ => shop.store.release(&lease).await,
             };
             if let Err(StoreError::Fenced) = given {
@@ -358,8 +356,6 @@ async fn carry_out(shop: &Shop, claim: Claim, claimed: Instant, stop: Stop) {
                 tracing::warn!(%run, %error, "a run could not be given back; its lease will run out");
             }
         }
-        End::Leave => {}
-        End::Lost => tracing::warn!(%run, "the lease is lost"),
     }
 }
 

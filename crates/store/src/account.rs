@@ -23,6 +23,16 @@ pub enum Ownership {
     OwnedBy(WorkerId),
 }
 
+/// What an account's last owner has left for the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Legacy {
+    /// As the owner wrote it.
+    pub calls: String,
+    pub written_ago: Duration,
+    /// The owner has given the account up; otherwise it may have called after it wrote this.
+    pub is_whole: bool,
+}
+
 /// An account's lease is longer than a run's by this factor: whoever cannot renew either has ended its providers long
 /// before somebody else counts the account's calls.
 const LONGER: u32 = 2;
@@ -31,6 +41,8 @@ const LONGER: u32 = 2;
 const MOST_QUESTIONS: u32 = 5;
 
 const BATCH: i64 = 1000;
+const NO_CALLS: &str = "{}";
+const PASTS_AT_ONCE: usize = 100;
 
 impl Store {
     /// Takes the account for a worker, if nobody else has it.
@@ -61,6 +73,74 @@ impl Store {
             }
         }
         Err(StoreError::Unavailable(format!("the account {key} changes hands all the time")))
+    }
+
+    /// What a new owner has to know of others' calls. Whatever the worker writes from now on is not whole before it gives
+    /// the account up. None: nobody else has called, as far as anybody knows.
+    pub async fn inherit_account(&self, worker: &WorkerId, key: &str) -> Result<Option<Legacy>, StoreError> {
+        let mut tx = self.db().begin().await?;
+        let sql =
+            "SELECT owner, writer, calls, is_whole, {now} - written_at AS ago FROM account_pasts WHERE key = $1 {lock}";
+        let found = tx.one(sql, params![key]).await?;
+        tx.execute(
+            "INSERT INTO account_pasts (key, owner, writer, calls, is_whole, written_at) VALUES ($1, $2, $2, $3, 0, {now})
+             ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, is_whole = 0",
+            params![key, worker.as_str(), NO_CALLS],
+        )
+        .await?;
+        tx.commit().await?;
+        let Some(row) = found else { return Ok(None) };
+        let is_own = |column: &'static str| Ok::<bool, StoreError>(row.text(column)? == worker.as_str());
+        // Its own calls a worker knows better.
+        if is_own("owner")? {
+            return Ok(None);
+        }
+        let calls = if is_own("writer")? { NO_CALLS.to_owned() } else { row.text("calls")? };
+        let written_ago = Duration::from_millis(u64::try_from(row.int("ago")?).unwrap_or_default());
+        Ok(Some(Legacy { calls, written_ago, is_whole: row.flag("is_whole")? }))
+    }
+
+    /// Writes down what a worker has called, for the next owners of its accounts. With the last word, the accounts are
+    /// given up.
+    pub async fn leave_accounts(
+        &self,
+        worker: &WorkerId,
+        pasts: &[(String, String)],
+        last_word: bool,
+    ) -> Result<(), StoreError> {
+        for some in pasts.chunks(PASTS_AT_ONCE) {
+            let mut tx = self.db().begin().await?;
+            for (key, calls) in some {
+                tx.later(
+                    "UPDATE account_pasts SET writer = $2, calls = $3, is_whole = $4, written_at = {now} WHERE key = $1
+                        AND EXISTS (SELECT 1 FROM accounts a WHERE a.key = $1 AND a.worker = $2)",
+                    params![key.as_str(), worker.as_str(), calls.as_str(), i64::from(last_word)],
+                );
+            }
+            tx.commit().await?;
+        }
+        if !last_word {
+            return Ok(());
+        }
+        let keys: Vec<&str> = pasts.iter().map(|(key, _)| key.as_str()).collect();
+        let mut tx = self.db().begin().await?;
+        tx.execute(
+            "DELETE FROM accounts WHERE worker = $1 AND key IN (SELECT e.value FROM {strings $2})",
+            params![worker.as_str(), serde_json::to_string(&keys)?],
+        )
+        .await?;
+        tx.commit().await?;
+        // What was bound to this worker for one of them is anybody's; what was for others comes back to it.
+        loop {
+            let mut tx = self.db().begin().await?;
+            let freed = free_bound(&mut tx, worker).await?;
+            tx.commit().await?;
+            if freed == 0 {
+                break;
+            }
+        }
+        self.inner.bell.ring();
+        Ok(())
     }
 
     /// Keeps all accounts of a worker, and says which they are. One that is missing belongs to somebody else by now.
@@ -158,8 +238,13 @@ impl Store {
         Ok(())
     }
 
+    /// For so long an account is its owner's, from its last word on.
+    pub fn account_lease(&self) -> Duration {
+        self.inner.lease * LONGER
+    }
+
     fn account_millis(&self) -> i64 {
-        millis(self.inner.lease * LONGER)
+        millis(self.account_lease())
     }
 }
 

@@ -48,7 +48,7 @@ mod webhook;
 
 pub use accept::{Accepted, DeploymentWrite, IdempotencyKey};
 pub use access::{KeepToken, NewToken, Token};
-pub use account::Ownership;
+pub use account::{Legacy, Ownership};
 pub use again::{FailureGroup, RunRequest};
 pub use audit::{AuditEntry, AuditFilter};
 pub use catalog::{TemplateUse, TenantSettings};

@@ -44,6 +44,7 @@ impl Store {
     /// Removes what is older than it must be. Returns how many runs went.
     pub async fn prune(&self) -> Result<usize, StoreError> {
         while self.prune_keys().await? == BATCH {}
+        self.prune_accounts().await?;
         let (mut pass, mut removed) = (Pass::default(), 0);
         loop {
             let batch = self.prune_runs(&mut pass).await?;
@@ -66,6 +67,19 @@ impl Store {
             .await?;
         tx.commit().await?;
         Ok(usize::try_from(gone).unwrap_or(usize::MAX))
+    }
+
+    /// What was called at an account that nobody owns: after this no window sees it.
+    async fn prune_accounts(&self) -> Result<(), StoreError> {
+        const LONGEST_WINDOW: Duration = Duration::from_secs(32 * 24 * 3600);
+        let mut tx = self.db().begin().await?;
+        tx.execute(
+            "DELETE FROM account_pasts WHERE written_at < {now} - $1
+                AND NOT EXISTS (SELECT 1 FROM accounts a WHERE a.key = account_pasts.key)",
+            params![millis(LONGEST_WINDOW)],
+        )
+        .await?;
+        tx.commit().await
     }
 
     async fn prune_runs(&self, pass: &mut Pass) -> Result<Batch, StoreError> {

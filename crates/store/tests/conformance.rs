@@ -41,6 +41,7 @@ suite! {
         an_account_has_one_owner,
         a_bound_run_is_its_owners,
         what_is_bound_is_free_when_its_owner_is_gone,
+        an_accounts_past_goes_to_its_next_owner,
         a_run_can_wait_for_a_time,
         an_approved_plan_survives_being_put_back;
     catalog:

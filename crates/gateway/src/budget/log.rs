@@ -1,12 +1,16 @@
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::Window;
+use crate::handover::Calls;
 
 /// Without a word of the vendor about how long, an operation is closed for so long at first, then for twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// As long as any vendor's short window.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// A past that is handed on has so many steps for the longest window.
+const STEPS: u32 = 300;
 
 /// The calls of one operation that still count.
 #[derive(Debug, Default)]
@@ -15,14 +19,17 @@ pub(super) struct Log {
     /// When calls ended, the oldest first; those that no window can see are gone.
     ended: VecDeque<Instant>,
     longest: Duration,
+    asked: bool,
     closed_until: Option<Instant>,
     /// Rate-limit answers since the vendor last let one through.
     pub(super) setbacks: u32,
 }
 
 impl Log {
-    pub(super) fn keep_for(&mut self, windows: &[Window]) {
+    /// True if nobody has asked for this operation before.
+    pub(super) fn keep_for(&mut self, windows: &[Window]) -> bool {
         self.longest = windows.iter().map(|window| window.length).fold(self.longest, Duration::max);
+        !std::mem::replace(&mut self.asked, true)
     }
 
     pub(super) fn send(&mut self) {
@@ -88,14 +95,35 @@ impl Log {
                     let last_to_go = self.ended[self.ended.len() - inside + must_go - 1];
                     (last_to_go + window.length).saturating_duration_since(now)
                 }
-                // Whole windows more, each with its number of calls.
+                // Whole windows more, each with its number of calls: a place that is taken again is free one window later.
                 _ => {
-                    let rounds = u32::try_from((must_go - inside).div_ceil(window.calls)).unwrap_or(u32::MAX);
-                    window.length.saturating_mul(rounds)
+                    let rounds = (must_go - inside).div_ceil(window.calls);
+                    let first = must_go.saturating_sub(rounds * window.calls);
+                    let begin = first.checked_sub(1).map_or(Duration::ZERO, |place| {
+                        let ended = self.ended[self.ended.len() - inside + place];
+                        (ended + window.length).saturating_duration_since(now)
+                    });
+                    begin.saturating_add(window.length.saturating_mul(u32::try_from(rounds).unwrap_or(u32::MAX)))
                 }
             }
         };
         windows.iter().map(wait).fold(closed, Duration::max)
+    }
+
+    /// The calls that a window can still see, by how long ago they ended; one that is under way ends now.
+    pub(super) fn past(&self, now: Instant) -> Calls {
+        // A call may be taken to have ended later than it did, never earlier.
+        let step = (self.longest / STEPS).max(Duration::from_secs(1)).as_millis();
+        let mut steps: BTreeMap<u128, usize> = BTreeMap::new();
+        for ended in self.ended.iter().filter(|ended| **ended + self.longest > now) {
+            *steps.entry(now.saturating_duration_since(*ended).as_millis() / step).or_default() += 1;
+        }
+        if self.under_way > 0 {
+            *steps.entry(0).or_default() += self.under_way;
+        }
+        let age = |steps: u128| Duration::from_millis(u64::try_from(steps * step).unwrap_or(u64::MAX));
+        let ended = steps.into_iter().map(|(steps, calls)| (age(steps), calls)).collect();
+        Calls { longest: self.longest, ended }
     }
 
     pub(super) fn is_idle(&self, now: Instant) -> bool {

@@ -8,10 +8,12 @@ mod log;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use log::Log;
+
+use crate::handover::Calls;
 
 /// At most so many calls in any stretch of this length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +76,22 @@ pub struct Account {
     /// The turn that was served last.
     now_serving: u64,
     last_ticket: u64,
+    /// Somebody called until then and could not say how often.
+    unknown_until: Option<Instant>,
+}
+
+/// So long an owner that died may have called without anybody having heard of it.
+const UNHEARD: Duration = Duration::from_secs(60);
+
+/// The most that can have been sent within that time. Where a window is longer, its share of it.
+fn most_unheard(windows: &[Window]) -> usize {
+    let within = |window: &Window| match UNHEARD.as_secs_f64() / window.length.as_secs_f64() {
+        share if share >= 1.0 => window.calls,
+        share => (window.calls as f64 * share).ceil() as usize,
+    };
+    let (short, long): (Vec<&Window>, Vec<&Window>) = windows.iter().partition(|window| window.length <= UNHEARD);
+    let short = short.into_iter().map(within).max();
+    short.or_else(|| long.into_iter().map(within).min()).unwrap_or_default()
 }
 
 impl Account {
@@ -89,12 +107,34 @@ impl Account {
         let turn = *next;
         *next += 1;
         for (operation, windows) in &ask.operations {
-            self.logs.entry(operation.clone()).or_default().keep_for(windows);
+            self.log(operation, windows);
         }
         self.last_ticket += 1;
         let ticket = Ticket(self.last_ticket);
         self.waiting.insert(ticket, Waiting { ask, turn });
         Ok(ticket)
+    }
+
+    fn log(&mut self, operation: &str, windows: &[Window]) -> &mut Log {
+        let unknown_until = self.unknown_until;
+        let log = self.logs.entry(operation.to_owned()).or_default();
+        if log.keep_for(windows)
+            && let Some(ended) = unknown_until
+        {
+            (0..most_unheard(windows)).for_each(|_| log.remember(ended));
+        }
+        log
+    }
+
+    /// Somebody has used the account until now, and nobody knows how much: as much as it was allowed to.
+    pub fn used_by_others(&mut self, until: Instant) {
+        self.unknown_until = Some(until);
+    }
+
+    /// What others have to know who count here next: calls by operation.
+    pub fn past(&self, now: Instant) -> BTreeMap<String, Calls> {
+        let all = self.logs.iter().map(|(operation, log)| (operation.clone(), log.past(now)));
+        all.filter(|(_, calls)| !calls.ended.is_empty()).collect()
     }
 
     /// A call that was made before anybody counted here.
@@ -190,14 +230,16 @@ impl Account {
     }
 
     /// How long until so many more calls of an operation could be sent in one go, if nobody else came.
-    pub fn room_for(&self, operation: &str, windows: &[Window], calls: usize, now: Instant) -> Duration {
-        let (nothing, before) = (Log::default(), calls.saturating_sub(1));
-        self.logs.get(operation).unwrap_or(&nothing).expected_wait(windows, before, now)
+    pub fn room_for(&mut self, operation: &str, windows: &[Window], calls: usize, now: Instant) -> Duration {
+        self.log(operation, windows).expected_wait(windows, calls.saturating_sub(1), now)
     }
 
     /// Nothing here matters any more.
     pub fn is_idle(&self, now: Instant) -> bool {
-        self.waiting.is_empty() && self.under_way.is_empty() && self.logs.values().all(|log| log.is_idle(now))
+        self.waiting.is_empty()
+            && self.under_way.is_empty()
+            && self.unknown_until.is_none_or(|until| until + UNHEARD <= now)
+            && self.logs.values().all(|log| log.is_idle(now))
     }
 
     fn has_room(&self, ask: &Ask, now: Instant) -> bool {

@@ -197,6 +197,11 @@ impl Vendor {
         format!("{}:{hex}", self.vendor)
     }
 
+    /// The vendor counts calls: one process at a time has to make an account's calls.
+    pub fn counts_calls(&self) -> bool {
+        !self.limits.is_empty()
+    }
+
     /// The windows of an operation; those of `*` where it has none of its own.
     pub fn windows(&self, operation: &str) -> Vec<Window> {
         let pairs = self.limits.get(operation).or_else(|| self.limits.get("*"));

@@ -1,3 +1,5 @@
+use std::time::{Duration, Instant};
+
 use futures::future::join_all;
 use serde_json::json;
 
@@ -54,18 +56,57 @@ async fn a_run_is_let_in_when_the_budget_can_carry_it_beside_those_that_are_in()
     let (one, two) = (scene.seat("acme", &vendor), scene.seat("globex", &vendor));
     let looks =
         |calls| std::collections::BTreeMap::from([("entityLookup".to_owned(), calls), ("other".to_owned(), 99)]);
-    one.admit(&looks(4)).unwrap();
-    assert!(two.admit(&looks(2)).unwrap_err().as_secs() >= 59, "four are promised, and not sent yet");
-    two.admit(&looks(1)).unwrap();
+    one.admit("one", &looks(4)).unwrap();
+    assert!(two.admit("two", &looks(2)).unwrap_err().as_secs() >= 59, "four are promised, and not sent yet");
+    let three = scene.seat("initech", &vendor);
+    assert!(three.admit("three", &looks(1)).is_err(), "there is room for one, but two came first");
+    two.admit("two", &looks(1)).unwrap();
     drop(one);
-    two.admit(&looks(5)).unwrap();
+    two.admit("two", &looks(4)).unwrap();
     for _ in 0..3 {
         assert_eq!(scene.ask(address(&two), LOOK).await.0, 200);
     }
-    let late = scene.seat("acme", &vendor);
-    assert!(late.admit(&looks(1)).is_err(), "three are sent and two promised");
+    assert!(three.admit("three", &looks(2)).is_err(), "three are sent and one is promised");
     drop(two);
-    late.admit(&looks(2)).unwrap();
+    three.admit("three", &looks(2)).unwrap();
+}
+
+#[tokio::test]
+async fn the_next_owner_of_an_account_knows_what_the_last_one_has_sent() {
+    let mut scene = Scene::set(json!({})).await;
+    let vendor = data(json!({"entityLookup": [[2, 60]]}), json!({"hold_seconds": 1}));
+    let seat = scene.seat("acme", &vendor);
+    let account = seat.account().to_owned();
+    assert_eq!(scene.gateway.past(&account), None);
+    assert_eq!(scene.ask(address(&seat), LOOK).await.0, 200);
+    let past = scene.gateway.past(&account).expect("a call was sent").to_json();
+    assert_eq!(scene.gateway.sent(&account), 1);
+    let past = landform_gateway::Handover::from_json(&past).unwrap();
+    for (known, allowed) in [(Some(Duration::ZERO), 1), (Some(Duration::from_secs(61)), 2), (None, 0)] {
+        scene.gateway = landform_gateway::Gateway::start(None).await.unwrap();
+        match known {
+            Some(ago) => scene.gateway.inherit(&account, &past, ago),
+            None => scene.gateway.inherit_unknown(&account),
+        }
+        let seat = scene.seat("acme", &vendor);
+        for call in 0..3 {
+            let status = scene.ask(address(&seat), LOOK).await.0;
+            assert_eq!(status, if call < allowed { 200 } else { 429 }, "{known:?} {call}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_does_not_own_an_account_any_more_sends_nothing() {
+    let scene = Scene::set(json!({})).await;
+    let seat = scene.seat("acme", &data(json!({}), json!({})));
+    assert!(scene.gateway.is_used(seat.account()));
+    scene.gateway.owns(seat.account(), Instant::now() + Duration::from_secs(60));
+    assert_eq!(scene.ask(address(&seat), LOOK).await.0, 200);
+    scene.gateway.owns(seat.account(), Instant::now());
+    let (status, _, headers) = scene.ask(address(&seat), LOOK).await;
+    assert_eq!((status, headers["x-landform-gateway"].to_str().unwrap()), (403, "elsewhere"));
+    assert_eq!(scene.control("calls").await["count"], 1);
 }
 
 #[tokio::test]

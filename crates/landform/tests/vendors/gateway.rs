@@ -10,14 +10,14 @@ use crate::versa::{SITE, director, scene};
 use crate::{Scene, status};
 
 /// The template with other words about its vendor.
-async fn push(scene: &Scene, change: impl FnOnce(&mut Value)) {
+pub async fn push(scene: &Scene, change: impl FnOnce(&mut Value)) {
     let mut data: Value = serde_json::from_str(SITE.files[1].1).unwrap();
     change(&mut data["vendors"][0]);
     let (main, data) = (SITE.files[0], data.to_string());
     scene.landform.push_template(SITE.template, &[main, ("vendor.json", &data)]).await.unwrap();
 }
 
-async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
         if let Some(found) = look().await {

@@ -1,5 +1,6 @@
 //! Templates for vendors, from the front door to the vendor's ledger. The vendors are simulators; the ledger is the judge.
 
+mod accounts;
 mod cato;
 mod drift;
 mod gateway;
@@ -110,20 +111,8 @@ impl Scene {
         self.http.get(url).send().await.unwrap().json().await.unwrap()
     }
 
-    /// How many calls of each operation the gateway has sent, whatever came of them.
     async fn sent_by_the_gateway(&self) -> BTreeMap<String, u64> {
-        let request = self.landform.request(reqwest::Method::GET, "/metrics");
-        let figures = request.send().await.unwrap().text().await.unwrap();
-        let mut sent = BTreeMap::new();
-        for line in figures.lines().filter(|line| line.starts_with("landform_vendor_calls_total{")) {
-            if line.contains("outcome=\"refused\"") || line.contains("outcome=\"unreachable\"") {
-                continue;
-            }
-            let (_, operation) = line.split_once("operation=\"").unwrap();
-            let operation = operation.split_once('"').unwrap().0.to_owned();
-            *sent.entry(operation).or_default() += line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
-        }
-        sent
+        sent_by(&self.landform).await
     }
 
     async fn order(&self, fault: Value) {
@@ -154,6 +143,22 @@ impl Scene {
         let request = self.landform.request(reqwest::Method::DELETE, &path).header("prefer", "wait=100");
         request.send().await.unwrap().json().await.unwrap()
     }
+}
+
+/// How many calls of each operation a process's gateway has sent, whatever came of them.
+async fn sent_by(landform: &Landform) -> BTreeMap<String, u64> {
+    let request = landform.request(reqwest::Method::GET, "/metrics");
+    let figures = request.send().await.unwrap().text().await.unwrap();
+    let mut sent = BTreeMap::new();
+    for line in figures.lines().filter(|line| line.starts_with("landform_vendor_calls_total{")) {
+        if line.contains("outcome=\"refused\"") || line.contains("outcome=\"unreachable\"") {
+            continue;
+        }
+        let (_, operation) = line.split_once("operation=\"").unwrap();
+        let operation = operation.split_once('"').unwrap().0.to_owned();
+        *sent.entry(operation).or_default() += line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap();
+    }
+    sent
 }
 
 fn status(answer: &Value) -> &str {

@@ -2,7 +2,7 @@ use std::time::{Duration, SystemTime};
 
 use landform_domain::Code;
 use landform_domain::run::{Next, Status};
-use landform_store::{Blocked, Claim, Ownership, Store, StoreError, Work, WorkerId};
+use landform_store::{Blocked, Claim, Legacy, Ownership, Store, StoreError, Work, WorkerId};
 
 use crate::place::*;
 
@@ -40,6 +40,31 @@ pub async fn an_account_has_one_owner(place: Place) {
     }
     let owners: std::collections::HashSet<WorkerId> = tasks.join_all().await.into_iter().collect();
     assert_eq!(owners.len(), 1, "{owners:?}");
+}
+
+/// Whoever owns an account next learns what was called, and whether that is all.
+pub async fn an_accounts_past_goes_to_its_next_owner(place: Place) {
+    let store = place.furnished().await;
+    let (a, b) = (worker("a"), worker("b"));
+    let take = async |who: &WorkerId| {
+        assert_eq!(store.own_account(who, "k").await.unwrap(), Ownership::Owned);
+        store.inherit_account(who, "k").await.unwrap()
+    };
+    let said = |calls: &str| [("k".to_owned(), calls.to_owned())];
+    assert_eq!(take(&a).await, None, "nobody has called before");
+    store.leave_accounts(&a, &said("one"), false).await.unwrap();
+    assert_eq!(take(&a).await, None, "its own calls it knows better");
+    store.leave_accounts(&b, &said("not the owner"), true).await.unwrap();
+    // Gone without a last word.
+    store.free_accounts(&a).await.unwrap();
+    let Some(Legacy { calls, is_whole, written_ago }) = take(&b).await else { panic!("a has called") };
+    assert_eq!((calls.as_str(), is_whole), ("one", false));
+    assert!(written_ago < Duration::from_secs(60));
+    store.leave_accounts(&b, &said("two"), true).await.unwrap();
+    let Some(Legacy { calls, is_whole, .. }) = take(&a).await else { panic!("b has called") };
+    assert_eq!((calls.as_str(), is_whole), ("two", true), "the last word gives the account up");
+    store.free_accounts(&a).await.unwrap();
+    assert!(!take(&b).await.expect("a has owned it").is_whole, "a may have called without a word");
 }
 
 /// A run that another worker's account needs goes there, is nobody else's, and has lost nothing.
