@@ -77,6 +77,7 @@ suite! {
     waiting:
         what_is_paused_is_out_of_the_way,
         a_claim_from_far_behind_starves_nobody,
+        the_end_of_a_pause_starves_nobody,
         what_is_held_comes_back_when_it_is_free,
         a_tenant_has_at_most_its_slots,
         quotas_refuse_what_is_beyond_them;

@@ -59,7 +59,7 @@ impl Spent {
 
 /// What a run costs with more and more tenants, and the rate at the last size.
 pub async fn most(options: &Options) -> Result<(Vec<Figure>, f64)> {
-    let vendor = Vendor::start(&["versa", "--limits", "none"])?;
+    let vendor = Vendor::at_once()?;
     let mut fleet = Fleet::start(options.workers, None).await?;
     fleet.push(TEMPLATE).await?;
     let (mut figures, mut costs, mut last) = (Vec::new(), Vec::new(), None);
@@ -168,7 +168,7 @@ async fn expect_whole(vendor: &Vendor, branches: usize) -> Result<()> {
 pub async fn steady(options: &Options) -> Result<Vec<Figure>> {
     let (latency, task) = (options.latency_ms.to_string(), options.task_ms.to_string());
     let vendor = Vendor::start(&["versa", "--limits", "none", "--latency-ms", &latency, "--task-ms", &task])?;
-    let at_once = Vendor::start(&["versa", "--limits", "none"])?;
+    let at_once = Vendor::at_once()?;
     let mut fleet = Fleet::start(options.workers, None).await?;
     fleet.push(TEMPLATE).await?;
     let tenants = options.tenants.iter().copied().max().unwrap_or(1);

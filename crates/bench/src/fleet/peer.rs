@@ -11,7 +11,7 @@ use crate::stage::{Vendor, landform};
 use crate::{Figure, Options};
 
 pub async fn measure(options: &Options, ours: Option<f64>) -> Result<Figure> {
-    let vendor = Vendor::start(&["versa", "--limits", "none"])?;
+    let vendor = Vendor::at_once()?;
     let folder = tempfile::tempdir()?;
     let mirror = folder.path().join("mirror");
     let add = ["provider", "add", "--built-in", "versa", "--providers"];

@@ -38,6 +38,11 @@ impl Vendor {
         Ok(Vendor { process, endpoint: text("endpoint")?, control: text("control")?, http })
     }
 
+    /// A Director without limits, whose tasks are over at once: what takes time then is not the vendor.
+    pub fn at_once() -> Result<Vendor> {
+        Vendor::start(&["versa", "--limits", "none", "--task-ms", "0"])
+    }
+
     pub fn pid(&self) -> u32 {
         self.process.id()
     }

@@ -37,6 +37,7 @@ pub struct Login {
 pub struct Director {
     http: reqwest::Client,
     url: String,
+    patience: Duration,
     login: Login,
     token: Mutex<Option<SecretString>>,
 }
@@ -67,23 +68,15 @@ impl Trouble {
 
 impl Director {
     pub fn new(settings: Settings) -> Result<Director, String> {
-        // TLS needs an implementation for the whole process; the first who comes installs it.
-        let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
-        let http = reqwest::Client::builder()
-            .connect_timeout(CONNECT)
-            .timeout(settings.patience)
-            .redirect(reqwest::redirect::Policy::none());
         let http = match &settings.authority {
-            Some(pem) => {
-                let certificates = reqwest::Certificate::from_pem_bundle(pem.as_bytes());
-                http.tls_certs_only(certificates.map_err(|error| error.to_string())?)
-            }
-            // Who speaks in clear must not depend on whether the system has certificates.
-            None if settings.url.starts_with("http://") => http.tls_certs_only([]),
-            None => http,
+            Some(pem) => reqwest::Certificate::from_pem_bundle(pem.as_bytes())
+                .and_then(|certificates| client().tls_certs_only(certificates).build()),
+            None if settings.url.starts_with("http://") => in_clear(),
+            None => client().build(),
         };
-        let http = http.build().map_err(|error| error.to_string())?;
-        Ok(Director { http, url: settings.url, login: settings.login, token: Mutex::new(None) })
+        let http = http.map_err(|error| error.to_string())?;
+        let Settings { url, login, patience, .. } = settings;
+        Ok(Director { http, url, patience, login, token: Mutex::new(None) })
     }
 
     /// The object at a path; None if there is none.
@@ -167,7 +160,7 @@ impl Director {
         let mut logged_in = false;
         let mut limited = 0;
         loop {
-            let request = self.http.request(method.clone(), format!("{}{path}", self.url));
+            let request = self.http.request(method.clone(), format!("{}{path}", self.url)).timeout(self.patience);
             let request = self.identified(request).await?;
             let request = body.map_or(request.try_clone(), |body| request.try_clone().map(|r| r.json(body)));
             let request = request.ok_or_else(|| Trouble::NoAnswer("the request cannot be sent".into()))?;
@@ -208,7 +201,8 @@ impl Director {
         if token.is_none() {
             let body = json!({"grant_type": "password", "client_id": id, "client_secret": secret.expose(),
                 "username": self.login.user, "password": self.login.password.expose()});
-            let answer = self.http.post(format!("{}/auth/token", self.url)).json(&body).send().await;
+            let request = self.http.post(format!("{}/auth/token", self.url)).timeout(self.patience);
+            let answer = request.json(&body).send().await;
             let answer = answer.map_err(|error| self.silence(&error))?;
             let status = answer.status();
             let text = answer.text().await.map_err(|error| self.silence(&error))?;
@@ -240,6 +234,31 @@ impl Director {
         collect(body.unwrap_or(&Json::Null), &mut secrets);
         Redactor::new(&secrets).redact(text)
     }
+}
+
+fn client() -> reqwest::ClientBuilder {
+    // TLS needs an implementation for the whole process; the first who comes installs it.
+    let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().connect_timeout(CONNECT).redirect(reqwest::redirect::Policy::none())
+}
+
+/// Who speaks in clear is told from others by nothing: all of them share their connections, to Landform's gateway as a
+/// rule. They live in a runtime, so each runtime has a client of its own.
+fn in_clear() -> reqwest::Result<reqwest::Client> {
+    const MOST_RUNTIMES: usize = 8;
+    static CLIENTS: std::sync::Mutex<Vec<(tokio::runtime::Id, reqwest::Client)>> = std::sync::Mutex::new(Vec::new());
+    let here = tokio::runtime::Handle::current().id();
+    let mut clients = CLIENTS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some((_, client)) = clients.iter().find(|(runtime, _)| *runtime == here) {
+        return Ok(client.clone());
+    }
+    // Must not depend on whether the system has certificates.
+    let client = client().tls_certs_only([]).build()?;
+    if clients.len() >= MOST_RUNTIMES {
+        clients.remove(0);
+    }
+    clients.push((here, client.clone()));
+    Ok(client)
 }
 
 /// Fields of our bodies that hold secrets.

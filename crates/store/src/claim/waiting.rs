@@ -3,6 +3,7 @@
 
 use landform_domain::{DeploymentId, TenantName};
 
+use super::ASKED_CHECKS;
 use crate::db::{Row, Tx, params};
 use crate::error::StoreError;
 
@@ -43,18 +44,57 @@ pub(crate) fn unpark(tx: &mut Tx, deployment: DeploymentId) {
 }
 
 /// After a pause has ended: whatever else holds a deployment goes on holding it. An empty name is every name.
+///
+/// While one tenant waited, the fair order went on for the others: its runs come back as if they had been queued now, at
+/// their old distances. When everything waited, the order stood still.
 pub(crate) async fn unpark_what_is_free(tx: &mut Tx, tenant: &str, name: &str) -> Result<(), StoreError> {
-    for sql in [
-        "UPDATE runs SET claimable = 1 WHERE claimable = 2 AND deployment IN (SELECT d.id FROM deployments d
+    let late = if tenant.is_empty() { 0 } else { how_late(tx, tenant, name).await? };
+    tx.execute(
+        "UPDATE runs SET claimable = 1, order_key = CASE WHEN order_key < $4 THEN order_key + $3 ELSE order_key END
+             WHERE claimable = 2 AND deployment IN (SELECT d.id FROM deployments d
              WHERE d.parked = 1 AND ($1 = '' OR d.tenant = $1) AND ($2 = '' OR d.name = $2)
                 AND d.paused = 0 AND d.active_run IS NULL)",
+        params![tenant, name, late, ASKED_CHECKS],
+    )
+    .await?;
+    tx.execute(
         "UPDATE deployments SET parked = 0
              WHERE parked = 1 AND ($1 = '' OR tenant = $1) AND ($2 = '' OR name = $2)
                 AND paused = 0 AND active_run IS NULL",
-    ] {
-        tx.execute(sql, params![tenant, name]).await?;
+        params![tenant, name],
+    )
+    .await?;
+    if late > 0 {
+        // Whatever the tenant queues next comes behind them.
+        tx.execute(
+            "UPDATE tenants SET queue_tag = CASE WHEN last.key > queue_tag THEN last.key ELSE queue_tag END
+             FROM (SELECT COALESCE(MAX(r.order_key), 0) AS key FROM runs r
+                 WHERE r.tenant = $1 AND r.claimable <> 0 AND r.order_key < $2) AS last
+             WHERE name = $1",
+            params![tenant, ASKED_CHECKS],
+        )
+        .await?;
     }
     Ok(())
+}
+
+/// How far the fair order has gone on beyond the first of those that come back. One deployment that comes back alone is
+/// behind what its tenant has queued since: many of them, one after the other, would all get the same place otherwise.
+async fn how_late(tx: &mut Tx, tenant: &str, name: &str) -> Result<i64, StoreError> {
+    let row = tx
+        .exactly_one(
+            "SELECT COALESCE((SELECT MIN(r.order_key) FROM runs r WHERE r.claimable = 1 AND r.order_key < $3),
+                    (SELECT MAX(reached) + 1 FROM queue_clock), 0) AS next,
+                (SELECT MIN(r.order_key) FROM runs r JOIN deployments d ON d.id = r.deployment
+                    WHERE r.claimable = 2 AND r.tenant = $1 AND r.order_key < $3 AND ($2 = '' OR d.name = $2)
+                        AND d.parked = 1 AND d.paused = 0 AND d.active_run IS NULL) AS first,
+                (SELECT queue_tag + 1 FROM tenants WHERE name = $1) AS behind",
+            params![tenant, name, ASKED_CHECKS],
+        )
+        .await?;
+    let (Some(first), next) = (row.int_or_null("first")?, row.int("next")?) else { return Ok(0) };
+    let next = if name.is_empty() || next <= first { next } else { next.max(row.int("behind")?) };
+    Ok((next - first).max(0))
 }
 
 /// How many runs more a tenant may have under way; `None` is no limit. Its row is locked until the transaction ends.

@@ -50,6 +50,31 @@ pub async fn a_claim_from_far_behind_starves_nobody(place: Place) {
     assert_eq!(order, ["acme", "other", "acme", "acme", "acme"]);
 }
 
+/// Who comes back from a pause with many runs does not come before those who were served meanwhile.
+pub async fn the_end_of_a_pause_starves_nobody(place: Place) {
+    let store = place.furnished().await;
+    let acme = Scope::Tenant("acme".parse().unwrap());
+    store.pause(&acme, true, &eve()).await.unwrap();
+    for n in 0..6 {
+        put(&store, "acme", &format!("d{n}"), &[]).await;
+    }
+    nothing_due(&store).await;
+    for n in 0..10 {
+        put(&store, "other", &format!("o{n}"), &[]).await;
+    }
+    assert_eq!(store.claim_up_to(&worker("w"), 7).await.unwrap().len(), 7);
+    store.pause(&acme, false, &eve()).await.unwrap();
+    put(&store, "acme", "last", &[]).await;
+    let mut order = Vec::new();
+    for _ in 0..10 {
+        let claimed = claim(&store).await;
+        order.push((claimed.lease.tenant.to_string(), claimed.deployment.to_string()));
+    }
+    let first_six: Vec<&str> = order[..6].iter().map(|(tenant, _)| tenant.as_str()).collect();
+    assert_eq!(first_six.iter().filter(|tenant| **tenant == "other").count(), 3, "in turns: {order:?}");
+    assert_eq!(order[9].1, "last", "it was queued last: {order:?}");
+}
+
 pub async fn what_is_held_comes_back_when_it_is_free(place: Place) {
     let store = place.furnished().await;
     let (acme, site) = ("acme".parse().unwrap(), "site".parse().unwrap());
