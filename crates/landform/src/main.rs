@@ -35,6 +35,11 @@ use clap::{Parser, Subcommand};
 use crate::connection::Connection;
 use crate::failure::{EXIT_CODES, Failure};
 
+/// Small objects by the million, made in one thread and dropped in another: a fifth of a run's time went to the system's
+/// allocator.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A control plane that runs Terraform and OpenTofu for fleets
 #[derive(Parser, Debug)]
 #[command(name = "landform", version, after_help = EXIT_CODES)]

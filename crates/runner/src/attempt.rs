@@ -17,7 +17,7 @@ use landform_gateway::Urgency;
 use landform_store::{Adoption, Claim, EngineChosen, Finish, JournalEntry, Planned, Store, StoreError, Work, WorkerId};
 
 use crate::choose::{Chosen, Engines, explain, name};
-use crate::folders::Folders;
+use crate::folders::{self, Folders};
 use crate::keeper::Clock;
 use crate::ports::{FencedJournal, Reports};
 use crate::prepared::{Prepared, Ready};
@@ -243,6 +243,9 @@ impl Attempt<'_> {
         if self.claim.kind == Kind::Destroy && workspace.state.is_none() {
             return self.nothing_to_do().await;
         }
+        if let Err(problem) = self.mark(&workspace) {
+            return Ok(fail(problem));
+        }
         let chosen = match self.shop.engines.choose(self.claim.engine, &workspace).await {
             Ok(chosen) => chosen,
             Err(problem) => return Ok(fail(problem)),
@@ -342,6 +345,9 @@ impl Attempt<'_> {
         let Some(planned_by) = self.claim.engine_before else {
             return Ok(fail(broken("nobody knows which engine made the plan".to_owned())));
         };
+        if let Err(problem) = self.mark(&workspace) {
+            return Ok(fail(problem));
+        }
         match self.shop.engines.get(planned_by, &workspace) {
             Ok(engine) => self.apply(engine, workspace, plan).await,
             Err(problem) => Ok(fail(problem)),
@@ -455,7 +461,7 @@ impl Attempt<'_> {
     }
 
     async fn recover(&mut self, mut workspace: Workspace, journal: &[JournalEntry]) -> Result<Done, StoreError> {
-        let salvaged = match self.salvage(&workspace).await {
+        let salvaged = match self.salvage(&workspace, journal).await {
             Ok(salvaged) => salvaged,
             Err(problem) => return Ok(leave(&self.claim, &problem)),
         };
@@ -482,10 +488,22 @@ impl Attempt<'_> {
         }
     }
 
-    async fn salvage(&self, workspace: &Workspace) -> Result<Option<Vec<u8>>, Problem> {
+    /// What an engine has left on this worker's disk, if it was the attempt of this journal that left it: others may have
+    /// worked on the run since this worker last did.
+    async fn salvage(&self, workspace: &Workspace, journal: &[JournalEntry]) -> Result<Option<Vec<u8>>, Problem> {
         let Some(engine) = self.claim.engine_before else { return Ok(None) };
+        let interrupted = journal.iter().map(|entry| entry.epoch).max();
+        if interrupted.is_none() || interrupted != folders::left_by(&workspace.scratch) {
+            return Ok(None);
+        }
         let engine = self.shop.engines.get(engine, workspace)?;
         engine.salvage(&workspace.scratch).await.map_err(|error| broken(error.to_string()))
+    }
+
+    /// From here on, what lies in the scratch folder is this attempt's.
+    fn mark(&self, workspace: &Workspace) -> Result<(), Problem> {
+        folders::mark(&workspace.scratch, self.claim.lease.epoch)
+            .map_err(|error| broken(format!("the worker's folders: {error}")))
     }
 
     fn tell(&self, error: &EngineError) {

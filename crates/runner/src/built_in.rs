@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -20,8 +20,16 @@ pub type Maker = fn() -> Arc<dyn Provider>;
 /// are written here, and answer from the world and not from memory.
 #[derive(Clone, Default)]
 pub struct BuiltIn {
-    makers: BTreeMap<String, (String, Maker)>,
+    known: BTreeMap<String, Known>,
     configured: Arc<Configured>,
+}
+
+#[derive(Clone)]
+struct Known {
+    version: String,
+    maker: Maker,
+    /// One that is never configured serves all runs until they are: its schemas are made once.
+    blank: Arc<OnceLock<Arc<dyn Provider>>>,
 }
 
 /// Configurations that are kept ready. Each may hold open connections to a vendor.
@@ -85,22 +93,22 @@ impl Configured {
 impl BuiltIn {
     /// Adds a provider.
     pub fn with(mut self, source: &str, version: &str, maker: Maker) -> BuiltIn {
-        self.makers.insert(source.to_owned(), (version.to_owned(), maker));
+        self.known.insert(source.to_owned(), Known { version: version.to_owned(), maker, blank: Arc::default() });
         self
     }
 
     /// The version of a provider that is inside.
     pub fn version(&self, source: &str) -> Option<&str> {
-        self.makers.get(source).map(|(version, _)| version.as_str())
+        self.known.get(source).map(|known| known.version.as_str())
     }
 
     /// A provider for one run.
     pub fn start(&self, source: &str) -> Option<Arc<dyn Provider>> {
-        let (_, maker) = self.makers.get(source)?;
+        let Known { maker, blank, .. } = self.known.get(source)?;
         Some(Arc::new(ForOneRun {
             source: source.to_owned(),
             maker: *maker,
-            blank: maker(),
+            blank: blank.get_or_init(maker).clone(),
             configured: OnceCell::new(),
             shared: self.configured.clone(),
         }))

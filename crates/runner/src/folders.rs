@@ -83,6 +83,19 @@ impl Folders {
     }
 }
 
+/// The file in a run's scratch folder that says whose it is.
+const MARK: &str = "attempt";
+
+/// An attempt begins to use a run's scratch folder.
+pub(crate) fn mark(scratch: &Path, epoch: i64) -> io::Result<()> {
+    std::fs::write(scratch.join(MARK), epoch.to_string())
+}
+
+/// The attempt that has used it last.
+pub(crate) fn left_by(scratch: &Path) -> Option<i64> {
+    std::fs::read_to_string(scratch.join(MARK)).ok()?.parse().ok()
+}
+
 /// Writes the files below a folder, read-only; `after` sees each of them.
 pub(crate) fn unpack(files: &Files, folder: &Path, after: impl Fn(&std::fs::File) -> io::Result<()>) -> io::Result<()> {
     for (path, content) in files.iter() {

@@ -121,6 +121,7 @@ mod tests {
                             "provider": "provider[\"x/y/z\"]"});
         JournalEntry {
             id,
+            epoch: 1,
             intent: serde_json::to_vec(&intent).unwrap(),
             settlement: settlement.map(|settlement| serde_json::to_vec(&settlement).unwrap()),
         }
@@ -166,7 +167,7 @@ mod tests {
         let entry = |id, name: &str, planned: serde_json::Value| {
             let intent = json!({"address": format!("thing.{name}"), "action": "update", "type_name": "thing",
                                 "provider": "provider[\"x/y/z\"]", "planned": planned});
-            JournalEntry { id, intent: serde_json::to_vec(&intent).unwrap(), settlement: None }
+            JournalEntry { id, epoch: 1, intent: serde_json::to_vec(&intent).unwrap(), settlement: None }
         };
         let journal = [entry(1, "a", json!({"id": "1", "key": "new"})), entry(2, "b", json!({"id": "2"}))];
         let verdict = resolve(&journal, Some(&before), None).unwrap().verdict;

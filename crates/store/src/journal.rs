@@ -17,6 +17,8 @@ use crate::transition::{Locked, append_events, fence};
 #[derive(Clone)]
 pub struct JournalEntry {
     pub id: i64,
+    /// Of the attempt that wrote it.
+    pub epoch: i64,
     pub intent: Vec<u8>,
     pub settlement: Option<Vec<u8>>,
 }
@@ -123,7 +125,7 @@ pub(crate) async fn load_journal(
 ) -> Result<Vec<JournalEntry>, StoreError> {
     let rows = tx
         .all(
-            "SELECT id, run, intent, settlement FROM intents
+            "SELECT id, run, epoch, intent, settlement FROM intents
              WHERE deployment = $1 AND status <> 'closed' AND status <> 'doubted' ORDER BY id",
             params![locked.id.to_string()],
         )
@@ -134,6 +136,7 @@ pub(crate) async fn load_journal(
         let settlement = row.blob_or_null("settlement")?;
         entries.push(JournalEntry {
             id,
+            epoch: row.int("epoch")?,
             intent: sealer.open(Kind::Intent, &row.text("run")?, &row.blob("intent")?)?,
             settlement: settlement.map(|sealed| sealer.open(Kind::Settlement, &id.to_string(), &sealed)).transpose()?,
         });

@@ -23,7 +23,9 @@ fn build(folder: &Path) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.args(["build", "-p", "landform-testkit", "--bins", "--target-dir"]).arg(folder.join(".."));
+        // Together with the binary: alone, third-party crates would have other features and be compiled once more.
+        cargo.args(["build", "-p", "landform", "-p", "landform-testkit", "--bins", "--target-dir"]);
+        cargo.arg(folder.join(".."));
         cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
         if folder.ends_with("release") {
             cargo.arg("--release");

@@ -1,5 +1,7 @@
 //! The stream of messages that `-json` asks for: one JSON object on each line.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::{Action, Change, Diagnostic, Intent, IntentAction, Outline, ProgressEvent, Severity, SourceRange, Stage};
@@ -13,6 +15,10 @@ pub(super) struct Heard {
     pub diagnostics: Vec<Diagnostic>,
     /// A provider was asked to change something.
     pub touched: bool,
+    /// A provider was asked to change something and died before it had answered.
+    pub unanswered: bool,
+    /// Addresses at which a provider was asked to make something.
+    pub begun: BTreeSet<String>,
     /// All of the plan has been told.
     pub planned: bool,
     /// The plan holds something of which the stream does not tell enough for the journal.
@@ -34,6 +40,7 @@ impl Heard {
         match message["type"].as_str()? {
             "diagnostic" => {
                 let diagnostic = diagnostic(&message["diagnostic"]);
+                self.unanswered |= is_no_answer(&diagnostic);
                 if self.diagnostics.len() < DIAGNOSTICS_KEPT {
                     self.diagnostics.push(diagnostic.clone());
                 } else {
@@ -58,6 +65,9 @@ impl Heard {
             "apply_start" => {
                 let event = object(&message["hook"], Stage::Started);
                 self.touched |= !matches!(event, Some(ProgressEvent::Object { action: Action::Read, .. }));
+                if let Some(ProgressEvent::Object { action: Action::Create | Action::Replace, address, .. }) = &event {
+                    self.begun.insert(address.clone());
+                }
                 event
             }
             "apply_complete" => object(&message["hook"], Stage::Done),
@@ -130,6 +140,13 @@ impl Heard {
     }
 }
 
+/// What the CLI says in place of a provider that ended, or broke off, in the middle of a change. A provider that answers
+/// says itself what went wrong, and then nothing was made.
+fn is_no_answer(diagnostic: &Diagnostic) -> bool {
+    let about_the_plugin = ["Plugin did not respond", "Plugin error", "Request cancelled"];
+    about_the_plugin.contains(&diagnostic.summary.as_str()) && diagnostic.detail.contains("ApplyResourceChange")
+}
+
 fn diagnostic(message: &Value) -> Diagnostic {
     let text = |field: &str| message[field].as_str().unwrap_or_default().to_owned();
     let range = &message["range"];
@@ -191,6 +208,21 @@ mod tests {
         assert!(!heard.touched);
         heard.line(br#"{"@level":"info","type":"apply_start","hook":{"action":"create","resource":{"addr":"x.y"}}}"#);
         assert!(heard.touched);
+    }
+
+    #[test]
+    fn a_provider_that_died_in_mid_change_is_told_from_one_that_failed() {
+        let heard = |summary: &str, detail: &str| {
+            let mut heard = Heard::default();
+            let diagnostic = serde_json::json!({"severity": "error", "summary": summary, "detail": detail});
+            let line = serde_json::json!({"@level": "error", "type": "diagnostic", "diagnostic": diagnostic});
+            heard.line(line.to_string().as_bytes());
+            heard.unanswered
+        };
+        let call = "failed to respond to the plugin6.(*GRPCProvider).ApplyResourceChange call.";
+        assert!(heard("Plugin did not respond", call));
+        assert!(!heard("Plugin did not respond", &call.replace("Apply", "Plan")));
+        assert!(!heard("no such site", "ApplyResourceChange"));
     }
 
     #[test]

@@ -32,7 +32,7 @@ use crate::{
 use cleaner::Cleaner;
 use folder::Folder;
 use messages::Heard;
-use outcome::Attempted;
+use outcome::{Attempted, intended};
 use prepare::{Prepared, PreparedFolders};
 use process::{Ended, Invocation};
 use saved::{Circumstances, SavedPlan};
@@ -256,6 +256,7 @@ impl Engine for Cli {
             return Err(EngineError::Stopped);
         }
 
+        let intended = intended(&saved.intents);
         let intents = journal.intend(saved.intents).await?;
         let mut args = scratch.arguments("apply");
         args.extend(["-json".into(), "-input=false".into(), scratch.plan().into_os_string()]);
@@ -267,7 +268,8 @@ impl Engine for Cli {
             }
         });
         let ended = run.await;
-        Attempted { workspace, scratch: &scratch, journal, intents: &intents, heard, cleaner }.conclude(ended).await
+        let (scratch, intents, intended) = (&scratch, &intents, &intended);
+        Attempted { workspace, scratch, journal, intents, intended, heard, cleaner }.conclude(ended).await
     }
 
     fn straight(&self) -> Option<&dyn Straight> {

@@ -3,14 +3,21 @@ use super::messages::Heard;
 use super::process::Ended;
 use super::scratch::Scratch;
 use super::{refusal, statefile};
-use crate::{Applied, Diagnostic, EngineError, IntentId, Journal, Settlement, Workspace};
+use crate::{Applied, Diagnostic, EngineError, Intent, IntentAction, IntentId, Journal, Settlement, Workspace};
+
+/// What an apply is about to do, after the journal has taken it.
+pub(super) fn intended(intents: &[Intent]) -> Vec<(IntentAction, String)> {
+    intents.iter().map(|intent| (intent.action, intent.address.clone())).collect()
+}
 
 /// An apply that has been let loose, and all that is known of it.
 pub(super) struct Attempted<'a> {
     pub workspace: &'a Workspace,
     pub scratch: &'a Scratch,
     pub journal: &'a dyn Journal,
+    /// What it intended, in the order of [`Attempted::intended`].
     pub intents: &'a [IntentId],
+    pub intended: &'a [(IntentAction, String)],
     pub heard: Heard,
     pub cleaner: Cleaner,
 }
@@ -32,6 +39,11 @@ impl Attempted<'_> {
             let reason = format!("the CLI ended with {}: {}", ended.status, ended.stderr);
             return Err(EngineError::Lost(self.cleaner.text(&reason)));
         }
+        if !ended.status.success() && self.heard.unanswered {
+            self.settle_what_was_not_begun().await?;
+            let reason = "a provider of the CLI ended in the middle of a change, without an answer";
+            return Err(EngineError::Lost(reason.to_owned()));
+        }
         let left = statefile::newest(&self.scratch.work())?;
         if !ended.status.success() && !self.heard.touched && left == self.workspace.state {
             self.settle_untouched().await?;
@@ -51,6 +63,16 @@ impl Attempted<'_> {
             diagnostics.push(cleaner.diagnostic(Diagnostic::error("The CLI failed without a reason", ended.stderr)));
         }
         Ok(Applied { state, outputs, diagnostics, stopped: ended.asked_to_stop && !succeeded })
+    }
+
+    /// Nobody need be asked about an object that no provider was asked to make.
+    async fn settle_what_was_not_begun(&self) -> Result<(), EngineError> {
+        for (intent, (action, address)) in self.intents.iter().zip(self.intended) {
+            if *action == IntentAction::Create && !self.heard.begun.contains(address) {
+                self.journal.settle(*intent, Settlement::Untouched).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn settle_untouched(&self) -> Result<(), EngineError> {

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 
 use super::cleaner::Cleaner;
 use super::messages::Heard;
-use super::outcome::Attempted;
+use super::outcome::{Attempted, intended};
 use super::process::{Next, Running};
 use super::{Cli, LaidOut, prefixed, refusal, statefile, wishes};
 use crate::plan::left_in_doubt;
@@ -76,7 +76,9 @@ impl Straight for Cli {
             say_no(running, next).await?;
             return Ok(Gone::Held);
         }
-        let intents = match journal.intend(heard.take_intents()).await {
+        let intents = heard.take_intents();
+        let intended = intended(&intents);
+        let intents = match journal.intend(intents).await {
             Ok(intents) => intents,
             Err(refused) => {
                 say_no(running, next).await?;
@@ -96,7 +98,8 @@ impl Straight for Cli {
             Err(error) => Err(error),
         };
         let heard = heard_more;
-        let attempted = Attempted { workspace, scratch, journal, intents: &intents, heard, cleaner };
+        let attempted =
+            Attempted { workspace, scratch, journal, intents: &intents, intended: &intended, heard, cleaner };
         attempted.conclude(ended).await.map(Gone::Through)
     }
 }

@@ -40,6 +40,23 @@ async fn a_killed_provider_is_not_taken_for_success() {
     a_child_dies(Memory::Sqlite, "native", "provider").await;
 }
 
+/// The provider of the CLI is killed when it has made its object and not yet said so. The CLI ends by itself and knows of no
+/// object: that must not be taken for an ordinary failure, or the next run would make a second one.
+#[tokio::test]
+async fn a_killed_provider_of_the_cli_leaves_a_question() {
+    let house = House::build(Memory::Sqlite).await;
+    let run = house.put("cli", "site", 3000).await;
+    wait_for("the object", async || (!ledger::read(&house.ledger()).ok()?.named("site").is_empty()).then_some(()))
+        .await;
+    for pid in house.children("provider") {
+        signal("KILL", pid);
+    }
+    let now = house.until(&run, &["succeeded", "needs_recovery", "failed"]).await;
+    assert_eq!(now["status"], "needs_recovery", "{now}");
+    assert_eq!(now["doubts"].as_array().map(Vec::len), Some(1), "{now}");
+    house.settle(&run, "site").await;
+}
+
 /// A deploy of Landform itself: one SIGTERM, what is under way is saved, and the next start finishes it.
 async fn a_worker_is_asked_to_stop(memory: Memory, engine: &str) {
     let mut house = House::build(memory).await;
