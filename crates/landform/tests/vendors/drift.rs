@@ -87,6 +87,9 @@ async fn drift_is_found_told_and_healed(engine: &str, postgres: Option<postgres:
     let (address, mut heard) = listener().await;
     let spec = json!({"url": address, "events": ["drifted", "drift_resolved"]});
     scene.landform.call("POST", "/v1/tenants/acme/webhooks", Some(spec)).await.unwrap();
+    let (address, mut heard_of_all) = listener().await;
+    let spec = json!({"url": address, "events": ["drifted"]});
+    scene.landform.call("POST", "/v1/webhooks", Some(spec)).await.unwrap();
     assert_eq!(scene.get(BERLIN).await["drift"]["status"], "unknown");
     assert_eq!(scene.check().await["status"], "none");
 
@@ -113,6 +116,8 @@ async fn drift_is_found_told_and_healed(engine: &str, postgres: Option<postgres:
     assert!(events.to_string().contains(r#""drift":{"changed":2,"gone":1}"#), "{events}");
     let told = heard.recv().await.unwrap();
     assert_eq!((&told["type"], &told["run"]), (&json!("deployment.drifted"), &drift["run"]), "{told}");
+    let told = heard_of_all.recv().await.unwrap();
+    assert_eq!((&told["type"], &told["tenant"]), (&json!("deployment.drifted"), &json!("acme")), "{told}");
     let fleet = scene.get("/v1/drift").await;
     assert_eq!(fleet["deployments"][0]["deployment"], "berlin", "{fleet}");
     assert_eq!(fleet["groups"].as_array().map(Vec::len), Some(3), "{fleet}");
