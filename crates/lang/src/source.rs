@@ -291,6 +291,11 @@ pub struct Body {
 }
 
 impl Body {
+    /// Whether nothing stands in it.
+    pub fn is_empty(&self) -> bool {
+        self.node.is_empty()
+    }
+
     pub fn range(&self) -> SourceRange {
         self.source.range(self.node.span())
     }

@@ -64,11 +64,7 @@ impl Graph {
         module.outputs.keys().for_each(|name| self.add(Node::Output(id, name.clone())));
         module.checks.keys().for_each(|name| self.add(Node::Check(id, name.clone())));
         self.add(Node::Close(id));
-        if id == 0 {
-            for provider in &module.providers {
-                self.add(Node::Provider(config.provider_block(provider)));
-            }
-        }
+        module.providers.iter().for_each(|block| self.add(Node::Provider(config.provider_block(id, block))));
     }
 
     fn connect_module(&mut self, config: &Config, id: ModuleId) {
@@ -134,11 +130,10 @@ impl Graph {
                 self.connect(config, id, &later, import.for_each.as_ref().map(references).unwrap_or_default());
             }
         }
-        if id == 0 {
-            for provider in &module.providers {
-                let later = Node::Provider(config.provider_block(provider));
-                self.connect(config, id, &later, body_references(&provider.body));
-            }
+        for provider in &module.providers {
+            let later = Node::Provider(config.provider_block(id, provider));
+            self.order(&Node::Expand(id), &later);
+            self.connect(config, id, &later, body_references(&provider.body));
         }
     }
 

@@ -385,9 +385,9 @@ impl<'a> Eval<'a> {
     /// What the configuration says to a provider.
     pub fn provider(&self, address: &str, block: &Block) -> Outcome<Value> {
         match self.config.provider_config(address) {
-            Some(provider) => {
+            Some((id, provider)) => {
                 let values = self.values();
-                decode(&provider.body, block, &self.at(&values, 0, "", &Each::Once))
+                decode(&provider.body, block, &self.at(&values, id, &self.config.modules[id].path, &Each::Once))
             }
             None => Ok(empty_object(block)),
         }

@@ -131,6 +131,7 @@ impl<'a> Planner<'a> {
 
     pub async fn run(self) -> Result<Made, EngineError> {
         self.validate().await?;
+        fail(self.unreachable())?;
         let said = self.session.warnings.take();
         let anything = self.base.objects().next().is_some();
         let looked = self.mode != Mode::Destroy || (self.refresh && anything);
@@ -177,6 +178,24 @@ impl<'a> Planner<'a> {
     async fn validate(&self) -> Result<(), EngineError> {
         let found = validate(self.config(), self.session).await;
         fail(found)
+    }
+
+    /// Objects that only a provider can end whose configuration is gone with theirs.
+    fn unreachable(&self) -> Vec<Diagnostic> {
+        let gone = self.known.values().flatten().filter(|known| self.config().resource(&known.address).is_none());
+        let problem = |known: &Known| {
+            let (provider, _) = self.base.object(&known.address, known.deposed.as_deref())?;
+            let detail = format!(
+                "To work with {} its original provider configuration at {provider} is required, but it has been removed. \
+                 This occurs when a provider configuration is removed while objects created by that provider still exist in \
+                 the state. Re-add the provider configuration to destroy {}, after which you can remove the provider \
+                 configuration again.",
+                known.address, known.address
+            );
+            let missing = !self.config().can_configure(provider);
+            missing.then(|| at(&known.address, Diagnostic::error("Provider configuration not present", detail)))
+        };
+        gone.filter_map(problem).collect()
     }
 
     async fn walk(&self) -> Result<(), EngineError> {
