@@ -170,6 +170,14 @@ pub(crate) fn traversals(expr: &Expr) -> (Vec<Traversal>, bool) {
     (found, calls)
 }
 
+/// The same for all expressions inside a block.
+pub(crate) fn body_traversals(body: &Body) -> Vec<Traversal> {
+    let mut ignore = |_: Construct| {};
+    let mut finder = Finder { traversals: Some(Vec::new()), ..Finder::new(&mut ignore) };
+    finder.visit_body(&body.node);
+    finder.traversals.unwrap_or_default()
+}
+
 /// The first name of every reference in a template.
 pub(crate) fn template_roots(template: &Template) -> Vec<(String, Place)> {
     let mut ignore = |_: Construct| {};

@@ -75,6 +75,8 @@ pub struct World {
 pub struct Made {
     pub world: World,
     pub outputs: BTreeMap<String, PlannedOutput>,
+    /// The outputs of modules that have a value, by instance.
+    pub said: Vec<(String, String)>,
     pub checks: Checks,
     pub warnings: Vec<Diagnostic>,
 }
@@ -162,11 +164,15 @@ impl<'a> Planner<'a> {
             Mode::Destroy => Vec::new(),
             _ => self.eval.take_warnings(),
         };
+        let said = match self.mode {
+            Mode::Destroy => Vec::new(),
+            _ => self.eval.values().module_outputs(),
+        };
         let mut world = self.world.into_inner().unwrap_or_else(PoisonError::into_inner);
         let order = |a: &Planned, b: &Planned| (&a.address, &a.deposed).cmp(&(&b.address, &b.deposed));
         world.changes.sort_by(order);
         world.drift.sort_by(order);
-        Ok(Made { world, outputs, checks, warnings })
+        Ok(Made { world, outputs, said, checks, warnings })
     }
 
     fn world(&self) -> MutexGuard<'_, World> {
