@@ -29,7 +29,8 @@ impl Loader {
         let depends_on = depends_on.map(|given| self.read_depends_on(&given)).unwrap_or_default();
         let [resource_type, name] = labels.map(str::to_owned);
         if !self.declared.insert((data, resource_type.clone(), name.clone())) {
-            self.duplicate(if data { "data" } else { "resource" }, &format!("{resource_type}.{name}"), range.clone());
+            let kind = if data { "data" } else { "resource" };
+            self.duplicate(&format!("{kind} {resource_type:?} configuration"), &name, range.clone());
         }
         self.module.resources.push(Resource {
             data,
@@ -40,6 +41,7 @@ impl Loader {
             provider,
             depends_on,
             body,
+            check: None,
             range,
         });
     }

@@ -91,7 +91,11 @@ impl Graph {
         }
         for resource in &module.resources {
             let later = Node::Resource(id, resource.address());
-            self.inside(id, &later);
+            match resource.check {
+                // It is read when all else is done, so nothing may wait for it with the rest of the module.
+                Some(_) => self.order(&expand, &later),
+                None => self.inside(id, &later),
+            }
             self.connect(config, id, &later, body_references(&resource.body));
             self.connect(config, id, &later, resource.repetition.expr().map(references).unwrap_or_default());
             self.connect_whole(config, id, &later, &resource.depends_on);
@@ -118,7 +122,9 @@ impl Graph {
         }
         for (name, check) in &module.checks {
             let later = Node::Check(id, name.clone());
-            self.inside(id, &later);
+            self.order(&expand, &later);
+            let own = module.resources.iter().filter(|resource| resource.check.as_ref() == Some(name));
+            own.for_each(|resource| self.order(&Node::Resource(id, resource.address()), &later));
             for condition in &check.assertions {
                 self.connect(config, id, &later, references(&condition.condition));
                 self.connect(config, id, &later, references(&condition.error_message));
