@@ -7,7 +7,7 @@ use crate::{Body, Check, Diagnostic, Expr, Import, ModuleCall, Moved, Removed, R
 
 impl Loader {
     pub(super) fn read_call(&mut self, name: &str, mut body: Body, range: SourceRange) {
-        let repetition = self.take_repetition(&mut body);
+        let repetition = self.take_call_repetition(&mut body);
         let (source, depends_on) = (take(&mut body, "source"), take(&mut body, "depends_on"));
         let providers = take(&mut body, "providers");
         if let Some(version) = take(&mut body, "version") {
@@ -47,6 +47,20 @@ impl Loader {
         if self.module.calls.insert(name.to_owned(), call).is_some() {
             self.duplicate("module call", name, range);
         }
+    }
+
+    /// `count`, `for_each`, or a `lifecycle` block with `enabled`, which is all that the one of a module may have.
+    fn take_call_repetition(&mut self, body: &mut Body) -> Repetition {
+        let repetition = self.take_repetition(body);
+        let blocks: Vec<Block> = body.node.get_blocks("lifecycle").cloned().collect();
+        body.node.remove_blocks("lifecycle");
+        let mut enabled = None;
+        for block in &blocks {
+            let inner = Body { node: block.body.clone(), source: body.source.clone() };
+            self.only(&inner, &["enabled"], &[]);
+            enabled = inner.node.get_attribute("enabled").map(|given| inner.expr(&given.value));
+        }
+        self.with_enabled(repetition, enabled)
     }
 
     /// `providers = { NAME = NAME, NAME.ALIAS = NAME.ALIAS }`

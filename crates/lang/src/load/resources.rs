@@ -10,15 +10,7 @@ impl Loader {
         let repetition = self.take_repetition(&mut body);
         let (provider, depends_on) = (take(&mut body, "provider"), take(&mut body, "depends_on"));
         let mut lifecycle = self.take_lifecycle(&mut body, data);
-        let repetition = match (repetition, lifecycle.enabled.take()) {
-            (repetition, None) => repetition,
-            (Repetition::Once, Some(enabled)) => Repetition::Enabled(enabled),
-            (repetition, Some(enabled)) => {
-                let detail = "The \"enabled\" argument cannot be used together with \"count\" or \"for_each\".";
-                self.found.push(Diagnostic::new("Invalid combination of \"enabled\"", detail).at(enabled.range()));
-                repetition
-            }
-        };
+        let repetition = self.with_enabled(repetition, lifecycle.enabled.take());
         for construct in ["provisioner", "connection", "_"] {
             for block in body.node.get_blocks(construct) {
                 let range = body.place(&block.ident);
@@ -44,6 +36,18 @@ impl Loader {
             check: None,
             range,
         });
+    }
+
+    pub(super) fn with_enabled(&mut self, repetition: Repetition, enabled: Option<Expr>) -> Repetition {
+        match (repetition, enabled) {
+            (repetition, None) => repetition,
+            (Repetition::Once, Some(enabled)) => Repetition::Enabled(enabled),
+            (repetition, Some(enabled)) => {
+                let detail = "The \"enabled\" argument cannot be used together with \"count\" or \"for_each\".";
+                self.found.push(Diagnostic::new("Invalid combination of \"enabled\"", detail).at(enabled.range()));
+                repetition
+            }
+        }
     }
 
     /// Takes `count` or `for_each` out of a block.
