@@ -13,6 +13,7 @@ mod defaults;
 mod diagnostics;
 mod eval;
 mod functions;
+mod heredoc;
 mod json_syntax;
 mod load;
 mod mention;

@@ -207,8 +207,6 @@ pub(crate) struct Construct {
 pub(crate) enum ConstructKind {
     Function(String),
     LegacyIndexAfterSplat,
-    EmptyHeredoc,
-    CarriageReturn,
 }
 
 type Place = Option<std::ops::Range<usize>>;
@@ -353,15 +351,6 @@ impl Visit for Finder<'_> {
                 self.visit_template_elements(&template.clone().into());
             }
             Expression::HeredocTemplate(heredoc) => {
-                // The parser overlooks the end of a heredoc without any line, and reads on to the next one.
-                let end = heredoc.delimiter.as_str();
-                let literals = || heredoc.template.iter().filter_map(|part| part.as_literal());
-                if literals().any(|literal| literal.lines().any(|line| line.trim() == end)) {
-                    self.note_construct(ConstructKind::EmptyHeredoc, expr.span());
-                }
-                if literals().any(|literal| literal.contains('\r')) {
-                    self.note_construct(ConstructKind::CarriageReturn, expr.span());
-                }
                 self.visit_template_elements(&heredoc.template);
             }
             Expression::FuncCall(call) => {

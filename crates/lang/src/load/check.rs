@@ -59,8 +59,6 @@ impl Loader {
                 ConstructKind::Function(name) if functions::is_known(&name) => continue,
                 ConstructKind::Function(name) => format!("function {name}"),
                 ConstructKind::LegacyIndexAfterSplat => "legacy index after a splat".to_owned(),
-                ConstructKind::EmptyHeredoc => "empty heredoc".to_owned(),
-                ConstructKind::CarriageReturn => "heredoc with carriage returns".to_owned(),
             };
             self.unsupported(construct, expr.source.range(span));
         }
