@@ -20,6 +20,10 @@ impl Loader {
         let provider = provider.and_then(|provider| self.read_provider_reference(&provider));
         let depends_on = depends_on.map(|given| self.read_depends_on(&given)).unwrap_or_default();
         let [resource_type, name] = labels.map(str::to_owned);
+        if data && resource_type == "terraform_remote_state" {
+            // It is built in, and reads a state by any of OpenTofu's backends.
+            self.unsupported("data source terraform_remote_state", range.clone());
+        }
         if !self.declared.insert((data, resource_type.clone(), name.clone())) {
             let kind = if data { "data" } else { "resource" };
             self.duplicate(&format!("{kind} {resource_type:?} configuration"), &name, range.clone());
