@@ -133,10 +133,11 @@ fn what_is_outside_is_handed_to_tofu_or_refused_with_the_reason() {
     assert!(text(&applied).contains("Apply complete! Resources: 2 added"), "{}", text(&applied));
     let workspaces = folder.command("auto", &["workspace", "list"]).output().unwrap();
     assert!(text(&workspaces).contains("* default"), "{}", text(&workspaces));
-    folder.tofu.write("more.tf", "check \"c\" {\n  data \"terraform_remote_state\" \"x\" {}\n}\n").unwrap();
+    let more = "resource \"terraform_data\" \"x\" {\n  lifecycle {\n    destroy = false\n  }\n}\n";
+    folder.tofu.write("more.tf", more).unwrap();
     let refused = folder.command("native", &["plan"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(3), "{}", text(&refused));
-    assert!(text(&refused).contains("data block in a check (more.tf:2)"), "{}", text(&refused));
+    assert!(text(&refused).contains("lifecycle destroy (more.tf:3)"), "{}", text(&refused));
     std::fs::remove_file(folder.tofu.folder().join("more.tf")).unwrap();
     let nobody = folder.command("sometimes", &["plan"]).output().unwrap();
     assert_eq!(nobody.status.code(), Some(1), "{}", text(&nobody));

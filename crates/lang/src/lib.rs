@@ -13,8 +13,10 @@ mod defaults;
 mod diagnostics;
 mod eval;
 mod functions;
+mod heredoc;
 mod json_syntax;
 mod load;
+mod mention;
 mod module;
 mod outline;
 mod reference;
@@ -32,6 +34,7 @@ pub use diagnostics::{Cause, Diagnostic, Diagnostics, SourceRange};
 pub use eval::evaluate;
 pub use functions::{LEFT_TO_THE_CLI, function_names};
 pub use load::load;
+pub use mention::{Mention, mentions, mentions_at};
 pub use module::{
     Check, IgnoreChanges, Ignored, Import, Lifecycle, Local, Module, ModuleCall, Moved, Output, ProviderConfig,
     Removed, Repetition, RequiredProvider, Resource, Trigger, Unsupported, Validation, Variable,

@@ -6,7 +6,7 @@ mod check;
 mod overrides;
 mod resources;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -87,6 +87,8 @@ struct Loader {
     prefix: String,
     /// The resources seen so far: whether a data source, type and name.
     declared: HashSet<(bool, String, String)>,
+    /// The data sources of checks, by type and name, with the check that each belongs to.
+    scoped: HashMap<(String, String), String>,
     found: Vec<Diagnostic>,
 }
 
@@ -110,7 +112,8 @@ impl Loader {
             problems: Vec::new(),
             unsupported: Vec::new(),
         };
-        Loader { module, prefix: prefix.to_owned(), declared: HashSet::new(), found: Vec::new() }
+        let (declared, scoped) = (HashSet::new(), HashMap::new());
+        Loader { module, prefix: prefix.to_owned(), declared, scoped, found: Vec::new() }
     }
 
     /// Reads a file; what cannot be read is noted.

@@ -111,6 +111,8 @@ pub struct Resource {
     pub depends_on: Vec<Reference>,
     /// What belongs to the provider: the block without `count` and the like.
     pub body: Body,
+    /// The check that a data source is a part of: nothing else may refer to it, and it fails nothing else.
+    pub check: Option<String>,
     pub range: SourceRange,
 }
 

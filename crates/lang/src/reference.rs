@@ -170,6 +170,14 @@ pub(crate) fn traversals(expr: &Expr) -> (Vec<Traversal>, bool) {
     (found, calls)
 }
 
+/// The same for all expressions inside a block.
+pub(crate) fn body_traversals(body: &Body) -> Vec<Traversal> {
+    let mut ignore = |_: Construct| {};
+    let mut finder = Finder { traversals: Some(Vec::new()), ..Finder::new(&mut ignore) };
+    finder.visit_body(&body.node);
+    finder.traversals.unwrap_or_default()
+}
+
 /// The first name of every reference in a template.
 pub(crate) fn template_roots(template: &Template) -> Vec<(String, Place)> {
     let mut ignore = |_: Construct| {};
@@ -199,8 +207,6 @@ pub(crate) struct Construct {
 pub(crate) enum ConstructKind {
     Function(String),
     LegacyIndexAfterSplat,
-    EmptyHeredoc,
-    CarriageReturn,
 }
 
 type Place = Option<std::ops::Range<usize>>;
@@ -345,15 +351,6 @@ impl Visit for Finder<'_> {
                 self.visit_template_elements(&template.clone().into());
             }
             Expression::HeredocTemplate(heredoc) => {
-                // The parser overlooks the end of a heredoc without any line, and reads on to the next one.
-                let end = heredoc.delimiter.as_str();
-                let literals = || heredoc.template.iter().filter_map(|part| part.as_literal());
-                if literals().any(|literal| literal.lines().any(|line| line.trim() == end)) {
-                    self.note_construct(ConstructKind::EmptyHeredoc, expr.span());
-                }
-                if literals().any(|literal| literal.contains('\r')) {
-                    self.note_construct(ConstructKind::CarriageReturn, expr.span());
-                }
                 self.visit_template_elements(&heredoc.template);
             }
             Expression::FuncCall(call) => {

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use hcl_edit::structure;
 use hcl_edit::template::Template;
 use hcl_edit::visit::{Visit, visit_expr};
 
+use crate::heredoc::without_empty;
 use crate::{Diagnostic, Diagnostics, SourceRange, json_syntax};
 
 /// The largest file that is parsed.
@@ -112,12 +114,20 @@ impl Source {
         serde_json::Deserializer::from_str(text).into_iter().next()?.ok()
     }
 
+    fn read_empty_heredocs(&mut self) {
+        if let Cow::Owned(text) = without_empty(&self.text) {
+            self.text = text;
+        }
+    }
+
     pub fn parse_body(mut self) -> Result<Body, Diagnostics> {
+        self.read_empty_heredocs();
         let node = self.parse(hcl_edit::parser::parse_body, |finder, node| finder.visit_body(node))?;
         Ok(Body { node, source: Arc::new(self) })
     }
 
     pub fn parse_expr(mut self) -> Result<Expr, Diagnostics> {
+        self.read_empty_heredocs();
         let node = self.parse(hcl_edit::parser::parse_expr, |finder, node| finder.visit_expr(node))?;
         Ok(Expr { node, source: Arc::new(self) })
     }
@@ -291,6 +301,11 @@ pub struct Body {
 }
 
 impl Body {
+    /// Whether nothing stands in it.
+    pub fn is_empty(&self) -> bool {
+        self.node.is_empty()
+    }
+
     pub fn range(&self) -> SourceRange {
         self.source.range(self.node.span())
     }

@@ -40,7 +40,7 @@ enum Task {
         #[arg(long)]
         every_call: bool,
     },
-    /// Changes expressions at random and evaluates them: nothing may end the process.
+    /// Changes expressions, files, states and plans at random and reads them: nothing may end the process.
     Fuzz {
         #[arg(long, default_value_t = 10)]
         minutes: u32,

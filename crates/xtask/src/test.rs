@@ -60,7 +60,7 @@ pub fn kills_at_every_call() -> Result<()> {
 
 pub fn fuzz(minutes: u32) -> Result<()> {
     let mut command = shell::cargo();
-    command.args(["test", "--locked", "--quiet", "-p", "landform-lang", "--test", "fuzz"]);
+    command.args(["test", "--locked", "--quiet", "-p", "landform-lang", "-p", "landform-engine", "--test", "fuzz"]);
     shell::step("fuzz", command.env("FUZZ_MINUTES", minutes.to_string()))
 }
 

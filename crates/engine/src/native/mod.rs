@@ -195,7 +195,7 @@ impl Engine for Native {
             effective,
             changes,
             outputs_change,
-            json: drawn.json(workspace),
+            json: drawn.json(workspace).await,
             warnings,
         })
     }

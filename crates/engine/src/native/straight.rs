@@ -25,6 +25,8 @@ pub(super) struct Drawn<'a> {
     base: Option<State>,
     session: Session<'a>,
     pub(super) content: Content,
+    /// The outputs of modules that have a value, by instance.
+    said: Vec<(String, String)>,
     warnings: Vec<Diagnostic>,
 }
 
@@ -52,8 +54,18 @@ impl Drawn<'_> {
     }
 
     /// The whole of it in the format of `tofu show -json`, which is several times as large as the plan itself.
-    pub(super) fn json(&self, workspace: &Workspace) -> serde_json::Value {
-        show::plan(&self.content, &self.config, workspace, &self.session.schemas())
+    pub(super) async fn json(&self, workspace: &Workspace) -> serde_json::Value {
+        for address in self.config.provider_addresses() {
+            let known = self.session.schemas();
+            if known.keys().any(|other| show::source_of(other) == show::source_of(&address)) {
+                continue;
+            }
+            // It has nothing to do, and is shown all the same. One that cannot be had is shown without its arguments.
+            if let Err(found) = self.session.schema(&address, &self.config).await {
+                tracing::debug!(address, ?found, "a provider's schema cannot be had");
+            }
+        }
+        show::plan(&self.content, &self.config, workspace, &self.said, &self.session.schemas())
     }
 }
 
@@ -81,7 +93,7 @@ impl Native {
         planner.doubted = doubted(&request)?;
         let made = planner.run().await;
         progress.memory(session.peak_memory());
-        let plan::Made { world, outputs, checks, warnings: more } = made?;
+        let plan::Made { world, outputs, said, checks, warnings: more } = made?;
         let content = Content {
             engine: crate::Engine::version(self),
             made_from: origin(workspace, &config, base.as_ref(), session.digests())?,
@@ -94,7 +106,7 @@ impl Native {
             checks,
         };
         let warnings = [config.warnings(), warnings, more, session.warnings.take()].concat();
-        Ok(Drawn { config, base, session, content, warnings })
+        Ok(Drawn { config, base, session, content, said, warnings })
     }
 
     pub(super) async fn carry_out(
@@ -133,7 +145,7 @@ impl Straight for Native {
     ) -> Result<Gone, EngineError> {
         let workspace = request.workspace;
         let drawn = self.draw(request, progress, stop).await?;
-        let outline = Outline { json: Some(drawn.json(workspace)), ..drawn.outline() };
+        let outline = Outline { json: Some(drawn.json(workspace).await), ..drawn.outline() };
         let effective = outline.effective;
         if !gate.open(outline).await || !effective {
             return Ok(Gone::Held);

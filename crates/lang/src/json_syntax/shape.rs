@@ -94,7 +94,8 @@ static DYNAMIC: Shape = Shape { blocks: &[("content", 0, &CONTENT)], verbatim: &
 
 static CONTENT: Shape = Shape { blocks: &[("dynamic", 1, &DYNAMIC)], verbatim: NONE, literal: NONE };
 
-static MODULE: Shape = Shape { blocks: &[], verbatim: &["providers", "depends_on"], literal: NONE };
+static MODULE: Shape =
+    Shape { blocks: &[("lifecycle", 0, &PLAIN)], verbatim: &["providers", "depends_on"], literal: NONE };
 
 static PROVIDER: Shape = Shape { blocks: &[("dynamic", 1, &DYNAMIC)], verbatim: NONE, literal: &["alias"] };
 

@@ -44,15 +44,17 @@ impl Loader {
                 kind @ ("terraform" | "variable" | "locals" | "output" | "resource" | "provider" | "data" | "module"
                 | "moved" | "removed" | "import" | "check"),
                 labels,
-            ) => {
-                let detail = format!("A {kind:?} block does not have {} label(s).", labels.len());
-                self.found.push(Diagnostic::new("Wrong number of block labels", detail).at(range));
-            }
+            ) => self.wrong_labels(kind, labels.len(), range),
             (kind, _) => {
                 let detail = format!("Blocks of type {kind:?} are not expected here.");
                 self.found.push(Diagnostic::new("Unsupported block type", detail).at(range));
             }
         }
+    }
+
+    pub(super) fn wrong_labels(&mut self, kind: &str, labels: usize, range: SourceRange) {
+        let detail = format!("A {kind:?} block does not have {labels} label(s).");
+        self.found.push(Diagnostic::new("Wrong number of block labels", detail).at(range));
     }
 
     pub(super) fn unexpected_attribute(&mut self, body: &Body, attribute: &Attribute) {

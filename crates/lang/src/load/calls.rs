@@ -3,11 +3,11 @@ use hcl_edit::structure::{Block, Structure};
 
 use super::Loader;
 use super::resources::take;
-use crate::{Body, Check, Expr, Import, ModuleCall, Moved, Removed, SourceRange};
+use crate::{Body, Check, Diagnostic, Expr, Import, ModuleCall, Moved, Removed, Repetition, SourceRange};
 
 impl Loader {
     pub(super) fn read_call(&mut self, name: &str, mut body: Body, range: SourceRange) {
-        let repetition = self.take_repetition(&mut body);
+        let repetition = self.take_call_repetition(&mut body);
         let (source, depends_on) = (take(&mut body, "source"), take(&mut body, "depends_on"));
         let providers = take(&mut body, "providers");
         if let Some(version) = take(&mut body, "version") {
@@ -47,6 +47,20 @@ impl Loader {
         if self.module.calls.insert(name.to_owned(), call).is_some() {
             self.duplicate("module call", name, range);
         }
+    }
+
+    /// `count`, `for_each`, or a `lifecycle` block with `enabled`, which is all that the one of a module may have.
+    fn take_call_repetition(&mut self, body: &mut Body) -> Repetition {
+        let repetition = self.take_repetition(body);
+        let blocks: Vec<Block> = body.node.get_blocks("lifecycle").cloned().collect();
+        body.node.remove_blocks("lifecycle");
+        let mut enabled = None;
+        for block in &blocks {
+            let inner = Body { node: block.body.clone(), source: body.source.clone() };
+            self.only(&inner, &["enabled"], &[]);
+            enabled = inner.node.get_attribute("enabled").map(|given| inner.expr(&given.value));
+        }
+        self.with_enabled(repetition, enabled)
     }
 
     /// `providers = { NAME = NAME, NAME.ALIAS = NAME.ALIAS }`
@@ -122,14 +136,49 @@ impl Loader {
                 Structure::Attribute(attribute) => self.unexpected_attribute(body, attribute),
                 Structure::Block(block) => match block.ident.as_str() {
                     "assert" => assertions.extend(self.read_validation(body, block)),
-                    "data" => self.unsupported("data block in a check", body.place(&block.ident)),
+                    "data" => self.read_check_data(name, body, block),
                     _ => self.unexpected_block(body, block),
                 },
             }
         }
+        if assertions.is_empty() {
+            let detail = "Check blocks must have at least one assert block.";
+            self.found.push(Diagnostic::new("Zero assert blocks", detail).at(range.clone()));
+        }
         let check = Check { name: name.to_owned(), assertions, range: range.clone() };
         if self.module.checks.insert(name.to_owned(), check).is_some() {
             self.duplicate("check block", name, range);
+        }
+    }
+
+    /// The one data source that a check may have: once, and with a lifecycle that is the check's.
+    fn read_check_data(&mut self, check: &str, body: &Body, block: &Block) {
+        let range = body.place(&block.ident);
+        let labels: Vec<&str> = block.labels.iter().map(|label| label.as_str()).collect();
+        let [resource_type, name] = labels[..] else { return self.wrong_labels("data", labels.len(), range) };
+        let own = |resource: &crate::Resource| resource.check.as_deref() == Some(check);
+        if self.module.resources.iter().any(own) {
+            let detail = "This check block already has a data resource.";
+            self.found.push(Diagnostic::new("Multiple data resource blocks", detail).at(range));
+            return;
+        }
+        for meta in ["count", "for_each"] {
+            if let Some(given) = block.body.get_attribute(meta) {
+                let detail = format!("The {meta:?} meta-argument is not supported within nested data blocks.");
+                let problem = Diagnostic::new(format!("Invalid {meta:?} attribute"), detail);
+                self.found.push(problem.at(body.place(given)));
+            }
+        }
+        for block in block.body.get_blocks("lifecycle") {
+            let detail = "Nested data blocks do not support \"lifecycle\" blocks as the lifecycle is managed by the \
+                          containing block.";
+            self.found.push(Diagnostic::new("Invalid lifecycle block", detail).at(body.place(&block.ident)));
+        }
+        let inner = Body { node: block.body.clone(), source: body.source.clone() };
+        self.read_resource(true, [resource_type, name], inner, range);
+        if let Some(resource) = self.module.resources.last_mut() {
+            resource.check = Some(check.to_owned());
+            self.scoped.insert((resource.resource_type.clone(), resource.name.clone()), check.to_owned());
         }
     }
 

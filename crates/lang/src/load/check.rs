@@ -39,7 +39,8 @@ impl Loader {
             expressions.push((import.id.clone(), place));
         }
         for check in module.checks.values() {
-            conditions(&check.assertions, Place::default(), &mut expressions);
+            let place = Place { check: Some(check.name.clone()), ..Place::default() };
+            conditions(&check.assertions, place, &mut expressions);
         }
         for provider in &module.providers {
             collect(&provider.body, Place::default(), &mut expressions);
@@ -58,8 +59,6 @@ impl Loader {
                 ConstructKind::Function(name) if functions::is_known(&name) => continue,
                 ConstructKind::Function(name) => format!("function {name}"),
                 ConstructKind::LegacyIndexAfterSplat => "legacy index after a splat".to_owned(),
-                ConstructKind::EmptyHeredoc => "empty heredoc".to_owned(),
-                ConstructKind::CarriageReturn => "heredoc with carriage returns".to_owned(),
             };
             self.unsupported(construct, expr.source.range(span));
         }
@@ -100,6 +99,12 @@ impl Loader {
                     format!("A data resource {resource_type:?} {name:?} has not been declared in the root module."),
                 ))
             }
+            Reference::Data { resource_type, name } if !self.in_scope(resource_type, name, place) => {
+                let detail = format!(
+                    "The referenced data resource {resource_type:?} {name:?} is not available from this context."
+                );
+                Some(Diagnostic::new("Reference to scoped resource", detail))
+            }
             Reference::Module { name, .. } if !self.module.calls.contains_key(name) => Some(Diagnostic::new(
                 "Reference to undeclared module",
                 format!("No module call named {name:?} is declared in the root module."),
@@ -127,6 +132,12 @@ impl Loader {
         self.declared.contains(&(data, resource_type.to_owned(), name.to_owned()))
     }
 
+    /// The data source of a check is there for that check only.
+    fn in_scope(&self, resource_type: &str, name: &str, place: &Place) -> bool {
+        let check = self.scoped.get(&(resource_type.to_owned(), name.to_owned()));
+        check.is_none_or(|check| place.check.as_ref() == Some(check))
+    }
+
     fn check_dependencies(&mut self) {
         let module = &self.module;
         let wanted = module
@@ -149,6 +160,8 @@ struct Place {
     count: bool,
     each: bool,
     this: bool,
+    /// The check that it is a part of.
+    check: Option<String>,
     /// The iterators of `dynamic` blocks around it.
     iterators: Vec<String>,
 }

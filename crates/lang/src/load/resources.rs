@@ -10,15 +10,7 @@ impl Loader {
         let repetition = self.take_repetition(&mut body);
         let (provider, depends_on) = (take(&mut body, "provider"), take(&mut body, "depends_on"));
         let mut lifecycle = self.take_lifecycle(&mut body, data);
-        let repetition = match (repetition, lifecycle.enabled.take()) {
-            (repetition, None) => repetition,
-            (Repetition::Once, Some(enabled)) => Repetition::Enabled(enabled),
-            (repetition, Some(enabled)) => {
-                let detail = "The \"enabled\" argument cannot be used together with \"count\" or \"for_each\".";
-                self.found.push(Diagnostic::new("Invalid combination of \"enabled\"", detail).at(enabled.range()));
-                repetition
-            }
-        };
+        let repetition = self.with_enabled(repetition, lifecycle.enabled.take());
         for construct in ["provisioner", "connection", "_"] {
             for block in body.node.get_blocks(construct) {
                 let range = body.place(&block.ident);
@@ -28,8 +20,13 @@ impl Loader {
         let provider = provider.and_then(|provider| self.read_provider_reference(&provider));
         let depends_on = depends_on.map(|given| self.read_depends_on(&given)).unwrap_or_default();
         let [resource_type, name] = labels.map(str::to_owned);
+        if data && resource_type == "terraform_remote_state" {
+            // It is built in, and reads a state by any of OpenTofu's backends.
+            self.unsupported("data source terraform_remote_state", range.clone());
+        }
         if !self.declared.insert((data, resource_type.clone(), name.clone())) {
-            self.duplicate(if data { "data" } else { "resource" }, &format!("{resource_type}.{name}"), range.clone());
+            let kind = if data { "data" } else { "resource" };
+            self.duplicate(&format!("{kind} {resource_type:?} configuration"), &name, range.clone());
         }
         self.module.resources.push(Resource {
             data,
@@ -40,8 +37,21 @@ impl Loader {
             provider,
             depends_on,
             body,
+            check: None,
             range,
         });
+    }
+
+    pub(super) fn with_enabled(&mut self, repetition: Repetition, enabled: Option<Expr>) -> Repetition {
+        match (repetition, enabled) {
+            (repetition, None) => repetition,
+            (Repetition::Once, Some(enabled)) => Repetition::Enabled(enabled),
+            (repetition, Some(enabled)) => {
+                let detail = "The \"enabled\" argument cannot be used together with \"count\" or \"for_each\".";
+                self.found.push(Diagnostic::new("Invalid combination of \"enabled\"", detail).at(enabled.range()));
+                repetition
+            }
+        }
     }
 
     /// Takes `count` or `for_each` out of a block.

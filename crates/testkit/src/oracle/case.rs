@@ -51,6 +51,8 @@ pub struct Step {
 #[derive(Clone, Debug)]
 pub enum Change {
     Written(String),
+    /// The same, with lines that end as on Windows.
+    WrittenCrlf(String),
     Appended(String),
     Gone,
 }
@@ -107,13 +109,17 @@ impl Case {
                 case.steps.push(step(rest).with_context(at)?);
             } else if let Some(path) = line.strip_prefix("--- ") {
                 case.close(&mut file)?;
-                file = Some(match path.strip_suffix(" (gone)") {
-                    Some(path) => (path.into(), Change::Gone),
-                    None => (path.into(), Change::Written(String::new())),
+                file = Some(match (path.strip_suffix(" (gone)"), path.strip_suffix(" (crlf)")) {
+                    (Some(path), _) => (path.into(), Change::Gone),
+                    (_, Some(path)) => (path.into(), Change::WrittenCrlf(String::new())),
+                    (None, None) => (path.into(), Change::Written(String::new())),
                 });
             } else if let Some(path) = line.strip_prefix("+++ ") {
                 case.close(&mut file)?;
                 file = Some((path.into(), Change::Appended(String::new())));
+            } else if let Some((_, Change::WrittenCrlf(content))) = &mut file {
+                content.push_str(line);
+                content.push_str("\r\n");
             } else if let Some((_, Change::Written(content) | Change::Appended(content))) = &mut file {
                 content.push_str(line);
                 content.push('\n');

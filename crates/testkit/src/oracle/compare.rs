@@ -11,14 +11,7 @@ pub fn differences(left: &[Observed], right: &[Observed]) -> Vec<Difference> {
     for (one, other) in left.iter().zip(right) {
         let place = |what: &str| format!("step {}: {what}", one.step);
         compare_json(&place("plan"), &json(&one.planned), &json(&other.planned), &mut found);
-        let (shown, mut also_shown) = (checked(&one.shown), checked(&other.shown));
-        // Older recordings were made without the configuration.
-        if shown.get("configuration").is_none()
-            && let Some(fields) = also_shown.as_object_mut()
-        {
-            fields.remove("configuration");
-        }
-        compare_json(&place("show -json"), &shown, &also_shown, &mut found);
+        compare_json(&place("show -json"), &checked(&one.shown), &checked(&other.shown), &mut found);
         compare_json(&place("apply"), &json(&one.applied), &json(&other.applied), &mut found);
         compare_json(&place("state"), &checked(&one.state), &checked(&other.state), &mut found);
         for difference in compare_canonical(&one.calls, &other.calls) {

@@ -6,14 +6,14 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value as Json;
 
-/// A plan without its time and without what of the refresh matters to whom. Paths that force a
-/// replacement are a set. What OpenTofu forgets to call sensitive among the planned values of a replaced object, the
+/// A plan without its time. Paths that force a replacement are a set, and so is what decided about the changes. What OpenTofu forgets to call sensitive among the planned values of a replaced object, the
 /// native engine does not forget, so that is not compared.
 pub fn plan(mut json: Json) -> Json {
     if let Some(fields) = json.as_object_mut() {
-        for name in ["relevant_attributes", "timestamp"] {
-            fields.remove(name);
-        }
+        fields.remove("timestamp");
+    }
+    if let Some(relevant) = json.get_mut("relevant_attributes").and_then(Json::as_array_mut) {
+        relevant.sort_by_key(Json::to_string);
     }
     let mut replaced = Vec::new();
     for change in json["resource_changes"].as_array_mut().into_iter().flatten() {

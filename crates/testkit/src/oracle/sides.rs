@@ -142,7 +142,7 @@ fn change_files(variant: &Variant, folder: &Path, at: usize) -> Result<()> {
         let path = folder.join(path);
         fs::create_dir_all(path.parent().context("a file lies in a folder")?)?;
         match change {
-            Change::Written(text) => fs::write(&path, text)?,
+            Change::Written(text) | Change::WrittenCrlf(text) => fs::write(&path, text)?,
             Change::Appended(text) => {
                 let before = fs::read_to_string(&path).unwrap_or_default();
                 fs::write(&path, format!("{before}\n{text}"))?;

@@ -36,7 +36,14 @@ impl Apply<'_> {
         if !bare(&config).is_wholly_known() {
             return Err(vec![unknown_config(address)]);
         }
-        let value = bound.read_data(address, &config).await?;
+        let value = match (bound.read_data(address, &config).await, &self.config().block(resource).check) {
+            (Ok(value), _) => value,
+            (Err(found), Some(check)) => {
+                self.eval.check_data_failed(check, resource, address, found);
+                return Ok(());
+            }
+            (Err(found), None) => return Err(found),
+        };
         let object = Object::read(&value, &config);
         let instance = self.instance(schema, address, &object)?;
         self.put(address, &bound, schema, instance);

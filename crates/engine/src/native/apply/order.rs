@@ -86,6 +86,7 @@ pub fn steps(content: &Content, config: &Config, state: &State) -> Steps<Step> {
         let dependencies = stored.map(|instance| instance.dependencies.clone()).unwrap_or_default();
         endings.push(Ending { node, address: planned.address.clone(), dependencies, late });
     }
+    order_checks(&mut steps, content, config, &changes);
     order_endings(&mut steps, content, config, state, &endings, &changes);
     order_late(&mut steps, config, &endings, &done);
     steps
@@ -192,6 +193,27 @@ fn order_endings(
                 steps.order(gates.after, *node);
             }
         }
+    }
+}
+
+/// The data of checks is read when all objects are what they are to be.
+fn order_checks(steps: &mut Steps<Step>, content: &Content, config: &Config, changes: &[(usize, NodeIndex)]) {
+    let of_check = |at: usize| {
+        let resource = config.resource(&content.changes[at].address);
+        resource.is_some_and(|resource| config.block(resource).check.is_some())
+    };
+    let (reads, others): (Vec<_>, Vec<_>) = changes.iter().copied().partition(|(at, _)| of_check(*at));
+    if reads.is_empty() {
+        return;
+    }
+    let changed = steps.add(Step::Gate);
+    for (at, node) in others {
+        if !content.changes[at].address.data {
+            steps.order(node, changed);
+        }
+    }
+    for (_, node) in reads {
+        steps.order(changed, node);
     }
 }
 

@@ -1,8 +1,7 @@
-use landform_cty::Value;
 use landform_protocol::{ApplyAnswer, Schema};
 
 use crate::native::change::{incompatibilities, path_text};
-use crate::native::object::{Bound, Object, Planned, bare};
+use crate::native::object::{Bound, Object, Planned, bare, known_or_null};
 use crate::{Action, Diagnostic};
 
 /// The object after a create or an update, and what is to be said about it. `None`: there is nothing to save, or what is
@@ -27,8 +26,7 @@ pub fn changed(
             true
         });
         // What is known is saved; OpenTofu writes null for the rest.
-        new_state =
-            new_state.transform(&mut |_, part| if part.is_known() { part } else { Value::null(part.ty.clone()) });
+        new_state = known_or_null(new_state);
     }
     let failed = |diagnostics: &[Diagnostic]| diagnostics.iter().any(Diagnostic::is_error);
     if !failed(&diagnostics) {

@@ -64,11 +64,7 @@ impl Graph {
         module.outputs.keys().for_each(|name| self.add(Node::Output(id, name.clone())));
         module.checks.keys().for_each(|name| self.add(Node::Check(id, name.clone())));
         self.add(Node::Close(id));
-        if id == 0 {
-            for provider in &module.providers {
-                self.add(Node::Provider(config.provider_block(provider)));
-            }
-        }
+        module.providers.iter().for_each(|block| self.add(Node::Provider(config.provider_block(id, block))));
     }
 
     fn connect_module(&mut self, config: &Config, id: ModuleId) {
@@ -95,7 +91,11 @@ impl Graph {
         }
         for resource in &module.resources {
             let later = Node::Resource(id, resource.address());
-            self.inside(id, &later);
+            match resource.check {
+                // It is read when all else is done, so nothing may wait for it with the rest of the module.
+                Some(_) => self.order(&expand, &later),
+                None => self.inside(id, &later),
+            }
             self.connect(config, id, &later, body_references(&resource.body));
             self.connect(config, id, &later, resource.repetition.expr().map(references).unwrap_or_default());
             self.connect_whole(config, id, &later, &resource.depends_on);
@@ -122,7 +122,9 @@ impl Graph {
         }
         for (name, check) in &module.checks {
             let later = Node::Check(id, name.clone());
-            self.inside(id, &later);
+            self.order(&expand, &later);
+            let own = module.resources.iter().filter(|resource| resource.check.as_ref() == Some(name));
+            own.for_each(|resource| self.order(&Node::Resource(id, resource.address()), &later));
             for condition in &check.assertions {
                 self.connect(config, id, &later, references(&condition.condition));
                 self.connect(config, id, &later, references(&condition.error_message));
@@ -134,11 +136,10 @@ impl Graph {
                 self.connect(config, id, &later, import.for_each.as_ref().map(references).unwrap_or_default());
             }
         }
-        if id == 0 {
-            for provider in &module.providers {
-                let later = Node::Provider(config.provider_block(provider));
-                self.connect(config, id, &later, body_references(&provider.body));
-            }
+        for provider in &module.providers {
+            let later = Node::Provider(config.provider_block(id, provider));
+            self.order(&Node::Expand(id), &later);
+            self.connect(config, id, &later, body_references(&provider.body));
         }
     }
 

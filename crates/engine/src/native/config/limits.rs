@@ -27,11 +27,9 @@ pub fn unsupported(workspace: &Workspace, trees: &Trees) -> Result<Result<Tree, 
     };
     let mut found: Vec<Unsupported> = tree.unsupported().into_iter().map(of_language).collect();
     for module in tree.all().iter().skip(1).map(|tree| &tree.module) {
-        for provider in &module.providers {
-            found.push(note("provider block in a module", &provider.range));
-        }
-        for import in &module.imports {
-            found.push(note("import block in a module", &import.range));
+        // It stands for a provider that is passed, as in the days before `required_providers`.
+        for provider in module.providers.iter().filter(|provider| provider.body.is_empty()) {
+            found.push(note("empty provider block in a module", &provider.range));
         }
     }
     for moved in tree.all().iter().flat_map(|tree| &tree.module.moved) {

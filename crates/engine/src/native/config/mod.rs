@@ -1,8 +1,10 @@
 //! The configuration of one run: the modules with what they say, and what depends on what in them.
 
+mod calls;
 mod graph;
 mod inputs;
 mod limits;
+mod providers;
 mod sources;
 mod spec;
 mod version;
@@ -10,7 +12,7 @@ mod version;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use landform_cty::{Mark, Value};
-use landform_lang::{Diagnostics, Module, ProviderConfig, Resource, Tree};
+use landform_lang::{Diagnostics, Module, Resource, Tree};
 
 pub use graph::{Graph, Node};
 pub use inputs::{collect as collect_variables, ephemeral as ephemeral_variables};
@@ -193,31 +195,6 @@ impl Config {
         }
     }
 
-    /// What a call gives to a module must be what the module asks for.
-    fn check_calls(&self) -> Outcome<()> {
-        let mut found = Vec::new();
-        for node in &self.modules {
-            let Some((parent, name)) = &node.parent else { continue };
-            let call = &self.modules[*parent].module.calls[name];
-            let mut note = |summary: &str, detail: String, at: &landform_lang::SourceRange| {
-                found.push(Diagnostic { range: Some(range(at.clone())), ..Diagnostic::error(summary, detail) });
-            };
-            for (input, expr) in &call.inputs {
-                if !node.module.variables.contains_key(input) {
-                    let detail = format!("An argument named {input:?} is not expected here.");
-                    note("Unsupported argument", detail, &expr.range());
-                }
-            }
-            for variable in node.module.variables.values() {
-                if variable.default.is_none() && !call.inputs.contains_key(&variable.name) {
-                    let detail = format!("The argument {:?} is required, but no definition was found.", variable.name);
-                    note("Missing required argument", detail, &call.range);
-                }
-            }
-        }
-        if found.is_empty() { Ok(()) } else { Err(found) }
-    }
-
     pub fn root(&self) -> &Module {
         &self.modules[0].module
     }
@@ -356,50 +333,6 @@ impl Config {
             None => super::object::bare(value).to_plain_json().ok(),
         };
         self.variables.iter().filter_map(|(name, value)| Some((name.clone(), json(name, value)?))).collect()
-    }
-
-    /// The address of the provider that a block of the root module configures.
-    pub fn provider_block(&self, provider: &ProviderConfig) -> String {
-        self.modules[0].sources.address(&provider.name, provider.alias.as_deref())
-    }
-
-    /// What a module means by a provider's name, as a state names it.
-    pub fn provider_source(&self, id: ModuleId, name: &str) -> String {
-        self.modules[id].sources.address(name, None)
-    }
-
-    /// What a module wants of a provider's version, as it is written.
-    pub fn constraint(&self, id: ModuleId, name: &str) -> String {
-        let required = self.modules[id].module.required_providers.get(name);
-        required.and_then(|required| required.version.clone()).unwrap_or_default()
-    }
-
-    /// The provider that is in charge of a resource: found by name in its module, or passed from the outside.
-    pub fn provider_of(&self, id: ModuleId, resource: &Resource) -> String {
-        let alias = resource.provider.as_ref().and_then(|(_, alias)| alias.clone());
-        self.provider_named(id, (resource.provider_name().to_owned(), alias))
-    }
-
-    fn provider_named(&self, id: ModuleId, named: (String, Option<String>)) -> String {
-        let node = &self.modules[id];
-        let Some((parent, call)) = &node.parent else { return node.sources.address(&named.0, named.1.as_deref()) };
-        match self.modules[*parent].module.calls[call].providers.get(&named) {
-            Some(passed) => self.provider_named(*parent, passed.clone()),
-            // A provider that is not passed is that of the root, whatever it is called on the way.
-            None => node.sources.address(&named.0, None),
-        }
-    }
-
-    /// The addresses of the providers that have a block in the configuration and something to do.
-    pub fn configured_providers(&self) -> BTreeSet<String> {
-        let used: BTreeSet<&String> = self.resources.iter().map(|resource| &resource.provider).collect();
-        let blocks = self.root().providers.iter().map(|block| self.provider_block(block));
-        blocks.filter(|address| used.contains(address)).collect()
-    }
-
-    /// The block that configures a provider, if there is one.
-    pub fn provider_config(&self, address: &str) -> Option<&ProviderConfig> {
-        self.root().providers.iter().find(|provider| self.provider_block(provider) == address)
     }
 }
 

@@ -70,6 +70,13 @@ impl Checks {
         known.failures.extend(checked.failures);
     }
 
+    /// Whether it is known already that a condition of this object does not hold.
+    pub fn failed(&self, kind: Kind, config: &str, object: &str) -> bool {
+        let objects = self.0.get(&(kind, config.to_owned())).and_then(Option::as_ref);
+        let checked = objects.and_then(|objects| objects.get(object)).and_then(Option::as_ref);
+        checked.is_some_and(|checked| checked.status >= Status::Fail)
+    }
+
     pub fn status(objects: &Objects) -> Status {
         match objects {
             None => Status::Unknown,
@@ -81,6 +88,21 @@ impl Checks {
 /// The status of one object.
 pub fn status(checked: &Option<Checked>) -> Status {
     checked.as_ref().map_or(Status::Unknown, |checked| checked.status)
+}
+
+/// Several diagnostics in one text, as OpenTofu writes it where a check is to say why it failed.
+pub fn as_one_text(found: &[Diagnostic]) -> String {
+    let text = |diagnostic: &Diagnostic| match diagnostic.detail.as_str() {
+        "" => diagnostic.summary.clone(),
+        detail => format!("{}: {detail}", diagnostic.summary),
+    };
+    match found {
+        [one] => text(one),
+        several => {
+            let lines: String = several.iter().map(|one| format!("\n- {}", text(one))).collect();
+            format!("{} problems:\n{lines}", several.len())
+        }
+    }
 }
 
 /// What is said where a condition does not hold.

@@ -305,15 +305,32 @@ impl<'a> Eval<'a> {
         if self.blind {
             return Ok(());
         }
+        let config = self.config.node_name(&Node::Check(id, name.to_owned()));
+        let object = inside(instance, &format!("check.{name}"));
+        let failed = {
+            let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
+            checks.failed(Kind::Check, &config, &object)
+        };
+        if failed {
+            // Its data could not be read: the assertions have nothing to look at.
+            return Ok(());
+        }
         let (checked, found) = {
             let values = self.values();
             let scope = self.at(&values, id, instance, &Each::Once);
             let assertions = &self.config.modules[id].module.checks[name].assertions;
             checks::evaluate_conditions(assertions, Kind::Check, false, &scope)
         };
-        let config = self.config.node_name(&Node::Check(id, name.to_owned()));
-        self.record(Kind::Check, config, inside(instance, &format!("check.{name}")), checked);
+        self.record(Kind::Check, config, object, checked);
         self.pass_on(found)
+    }
+
+    /// The data source of a check could not be read: the check has failed, and nothing else.
+    pub fn check_data_failed(&self, check: &str, resource: &ResourceConfig, address: &Address, found: Vec<Diagnostic>) {
+        let config = self.config.node_name(&Node::Check(resource.module, check.to_owned()));
+        let failed = Checked { status: Status::Fail, failures: vec![checks::as_one_text(&found)] };
+        self.record(Kind::Check, config, inside(&address.module, &format!("check.{check}")), failed);
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).extend(found.into_iter().map(warning));
     }
 
     fn record(&self, kind: Kind, config: String, object: String, checked: Checked) {
@@ -385,9 +402,9 @@ impl<'a> Eval<'a> {
     /// What the configuration says to a provider.
     pub fn provider(&self, address: &str, block: &Block) -> Outcome<Value> {
         match self.config.provider_config(address) {
-            Some(provider) => {
+            Some((id, provider)) => {
                 let values = self.values();
-                decode(&provider.body, block, &self.at(&values, 0, "", &Each::Once))
+                decode(&provider.body, block, &self.at(&values, id, &self.config.modules[id].path, &Each::Once))
             }
             None => Ok(empty_object(block)),
         }

@@ -243,6 +243,16 @@ impl Values {
         }
     }
 
+    /// The outputs of modules that are not null, each with the instance that has it.
+    pub fn module_outputs(&self) -> Vec<(String, String)> {
+        let inner = self.modules.iter().filter(|(instance, _)| !instance.is_empty());
+        let named = inner.flat_map(|(instance, module)| {
+            let said = module.outputs.iter().filter(|(_, value)| !value.is_null());
+            said.map(move |(name, _)| (instance.clone(), name.clone()))
+        });
+        named.collect()
+    }
+
     /// The value of `module.NAME`: the outputs of the module, or of all its instances. What has not been evaluated yet is
     /// unknown.
     pub fn module(&self, parent: &str, name: &str, outputs: &[&str]) -> Option<Value> {

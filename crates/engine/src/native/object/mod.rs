@@ -105,6 +105,7 @@ pub enum Reason {
     DeleteBecauseEnabledFalse,
     ReadBecauseConfigUnknown,
     ReadBecauseDependencyPending,
+    ReadBecauseCheckNested,
 }
 
 pub type Outcome<T> = Result<T, Vec<Diagnostic>>;
@@ -160,6 +161,11 @@ impl Bound {
 
 pub fn bare(value: &Value) -> Value {
     value.clone().unmark_deep().0
+}
+
+/// The same with null for all that is not known: how a state keeps it.
+pub fn known_or_null(value: Value) -> Value {
+    value.transform(&mut |_, part| if part.is_known() { part } else { Value::null(part.ty.clone()) })
 }
 
 pub fn at(address: &Address, diagnostic: Diagnostic) -> Diagnostic {

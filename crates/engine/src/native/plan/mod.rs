@@ -75,6 +75,8 @@ pub struct World {
 pub struct Made {
     pub world: World,
     pub outputs: BTreeMap<String, PlannedOutput>,
+    /// The outputs of modules that have a value, by instance.
+    pub said: Vec<(String, String)>,
     pub checks: Checks,
     pub warnings: Vec<Diagnostic>,
 }
@@ -131,6 +133,7 @@ impl<'a> Planner<'a> {
 
     pub async fn run(self) -> Result<Made, EngineError> {
         self.validate().await?;
+        fail(self.unreachable())?;
         let said = self.session.warnings.take();
         let anything = self.base.objects().next().is_some();
         let looked = self.mode != Mode::Destroy || (self.refresh && anything);
@@ -161,11 +164,15 @@ impl<'a> Planner<'a> {
             Mode::Destroy => Vec::new(),
             _ => self.eval.take_warnings(),
         };
+        let said = match self.mode {
+            Mode::Destroy => Vec::new(),
+            _ => self.eval.values().module_outputs(),
+        };
         let mut world = self.world.into_inner().unwrap_or_else(PoisonError::into_inner);
         let order = |a: &Planned, b: &Planned| (&a.address, &a.deposed).cmp(&(&b.address, &b.deposed));
         world.changes.sort_by(order);
         world.drift.sort_by(order);
-        Ok(Made { world, outputs, checks, warnings })
+        Ok(Made { world, outputs, said, checks, warnings })
     }
 
     fn world(&self) -> MutexGuard<'_, World> {
@@ -177,6 +184,24 @@ impl<'a> Planner<'a> {
     async fn validate(&self) -> Result<(), EngineError> {
         let found = validate(self.config(), self.session).await;
         fail(found)
+    }
+
+    /// Objects that only a provider can end whose configuration is gone with theirs.
+    fn unreachable(&self) -> Vec<Diagnostic> {
+        let gone = self.known.values().flatten().filter(|known| self.config().resource(&known.address).is_none());
+        let problem = |known: &Known| {
+            let (provider, _) = self.base.object(&known.address, known.deposed.as_deref())?;
+            let detail = format!(
+                "To work with {} its original provider configuration at {provider} is required, but it has been removed. \
+                 This occurs when a provider configuration is removed while objects created by that provider still exist in \
+                 the state. Re-add the provider configuration to destroy {}, after which you can remove the provider \
+                 configuration again.",
+                known.address, known.address
+            );
+            let missing = !self.config().can_configure(provider);
+            missing.then(|| at(&known.address, Diagnostic::error("Provider configuration not present", detail)))
+        };
+        gone.filter_map(problem).collect()
     }
 
     async fn walk(&self) -> Result<(), EngineError> {

@@ -164,14 +164,15 @@ impl Providers {
                 providers.add(&node.path, &own, &own, full(name), Map::new(), from);
             }
             for block in &node.module.providers {
-                let address = config.provider_block(block);
                 let mut more = Map::new();
                 put(&mut more, "alias", block.alias.clone().into());
                 put(&mut more, "version_constraint", config.constraint(id, &block.name).into());
-                let schema = schemas.get(&address).map_or_else(Block::default, |schema| schema.provider.block.clone());
+                let full_name = full(&block.name);
+                let mut known = schemas.iter().filter(|(address, _)| source_of(address) == full_name);
+                let schema = known.next().map_or_else(Block::default, |(_, schema)| schema.provider.block.clone());
                 put(&mut more, "expressions", parts(&outline_body(&block.body, &body_spec(&schema))));
                 let key = compact(&block.name, block.alias.as_deref());
-                providers.add(&node.path, &key, &block.name, full(&block.name), more, None);
+                providers.add(&node.path, &key, &block.name, full_name, more, None);
             }
             let from = |name: &str| outside.map(|(parent, _)| (parent.path.as_str(), name.to_owned()));
             for name in node.module.required_providers.keys() {

@@ -1,8 +1,8 @@
-//! Plans and states in the JSON of `tofu show -json`. Left out of a plan's JSON are `relevant_attributes`, which tell what
-//! of the refresh matters to the rest.
+//! Plans and states in the JSON of `tofu show -json`.
 
 mod checks;
 mod configuration;
+mod relevant;
 mod text;
 
 use std::collections::BTreeMap;
@@ -33,7 +33,14 @@ pub fn schema_of<'a>(schemas: &'a Schemas, provider: &str, address: &Address) ->
     types.get(&address.type_name)
 }
 
-pub fn plan(content: &Content, config: &Config, workspace: &Workspace, schemas: &Schemas) -> Json {
+/// `said`: the outputs of modules that have a value, by instance.
+pub fn plan(
+    content: &Content,
+    config: &Config,
+    workspace: &Workspace,
+    said: &[(String, String)],
+    schemas: &Schemas,
+) -> Json {
     let mut changes: Vec<&Planned> = content.changes.iter().collect();
     changes.sort_by(|a, b| order(a).cmp(&order(b)));
     let mut json = json!({
@@ -60,6 +67,8 @@ pub fn plan(content: &Content, config: &Config, workspace: &Workspace, schemas: 
     put("variables", Json::Object(variables.clone()), !variables.is_empty());
     let drift: Vec<Json> = content.drift.iter().map(resource_change).collect();
     put("resource_drift", Json::Array(drift.clone()), !drift.is_empty());
+    let relevant = relevant::relevant(content, config, said, schemas);
+    put("relevant_attributes", Json::Array(relevant.clone()), !relevant.is_empty());
     let checks = checks(&content.checks);
     put("checks", Json::Array(checks.clone()), !checks.is_empty());
     if let Ok(prior) = State::read(&content.refreshed) {

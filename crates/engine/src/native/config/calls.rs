@@ -1,0 +1,79 @@
+//! What a module may not do, and its caller not ask of it.
+
+use super::{Config, ModuleId, range};
+use crate::Diagnostic;
+use crate::native::object::Outcome;
+
+impl Config {
+    /// What a call gives to a module must be what the module asks for.
+    pub(super) fn check_calls(&self) -> Outcome<()> {
+        let mut found = Vec::new();
+        for node in &self.modules {
+            let Some((parent, name)) = &node.parent else { continue };
+            let call = &self.modules[*parent].module.calls[name];
+            let mut note = |summary: &str, detail: String, at: &landform_lang::SourceRange| {
+                found.push(Diagnostic { range: Some(range(at.clone())), ..Diagnostic::error(summary, detail) });
+            };
+            for (input, expr) in &call.inputs {
+                if !node.module.variables.contains_key(input) {
+                    let detail = format!("An argument named {input:?} is not expected here.");
+                    note("Unsupported argument", detail, &expr.range());
+                }
+            }
+            for variable in node.module.variables.values() {
+                if variable.default.is_none() && !call.inputs.contains_key(&variable.name) {
+                    let detail = format!("The argument {:?} is required, but no definition was found.", variable.name);
+                    note("Missing required argument", detail, &call.range);
+                }
+            }
+        }
+        found.extend((1..self.modules.len()).flat_map(|id| self.check_inner(id)));
+        if found.is_empty() { Ok(()) } else { Err(found) }
+    }
+
+    /// What only the root module may do, and what a module that configures providers itself may not.
+    fn check_inner(&self, id: ModuleId) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
+        let mut note = |summary: &str, detail: String, at: &landform_lang::SourceRange| {
+            found.push(Diagnostic { range: Some(range(at.clone())), ..Diagnostic::error(summary, detail) });
+        };
+        let node = &self.modules[id];
+        for import in &node.module.imports {
+            let detail = format!(
+                "An import block was detected in {:?}. Import blocks are only allowed in the root module.",
+                node.path
+            );
+            note("Invalid import configuration", detail, &import.range);
+        }
+        let Some((parent, name)) = node.parent.as_ref().filter(|_| !node.module.providers.is_empty()) else {
+            return found;
+        };
+        let call = &self.modules[*parent].module.calls[name];
+        for block in &node.module.providers {
+            if call.providers.contains_key(&(block.name.clone(), block.alias.clone())) {
+                let detail = format!(
+                    "The configuration of {} has its own local configuration for {}, and so it cannot accept an \
+                     overridden configuration provided by its caller.",
+                    node.path, block.name
+                );
+                note("Cannot override provider configuration", detail, &call.range);
+            }
+        }
+        let mut around = Some((*parent, call));
+        while let Some((outer, call)) = around {
+            if call.repetition.expr().is_some() || !call.depends_on.is_empty() {
+                let detail = format!(
+                    "The module at {} is a legacy module which contains its own local provider configurations, and so calls \
+                     to it may not use the count, for_each, enabled or depends_on arguments.",
+                    node.path
+                );
+                let summary = "Module is incompatible with count, for_each, enabled and depends_on";
+                note(summary, detail, &call.range);
+                break;
+            }
+            let above = self.modules[outer].parent.as_ref();
+            around = above.map(|(parent, name)| (*parent, &self.modules[*parent].module.calls[name]));
+        }
+        found
+    }
+}
