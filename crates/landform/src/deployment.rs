@@ -35,7 +35,7 @@ pub struct Deploy {
     #[arg(long, default_value = "auto", value_parser = name_of::<EngineChoice>)]
     engine: EngineChoice,
     /// Plan, then wait until somebody has approved
-    #[arg(long)]
+    #[arg(long, alias = "requires-approval")]
     approval: bool,
     /// Apply without approval from now on; needs the right to approve if the deployment needed it before
     #[arg(long, conflicts_with = "approval")]

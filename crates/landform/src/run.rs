@@ -36,7 +36,7 @@ pub enum Command {
     /// Show the plan of a run; with --json in the format of `tofu show -json`
     Plan(Id),
     /// Make a run that failed or was stopped again
-    Retry(Id),
+    Retry(IdAndWait),
     /// Deployments whose last run failed, by the code of the failure
     Failures {
         #[arg(long, value_parser = name_of::<TenantName>)]
@@ -53,7 +53,7 @@ pub enum Command {
         limit: u32,
     },
     /// Approve the plan of a run: it is applied exactly as it is
-    Approve(Id),
+    Approve(IdAndWait),
     /// Reject the plan of a run
     Reject {
         #[command(flatten)]
@@ -66,7 +66,7 @@ pub enum Command {
     /// Say what became of the objects that a crash left in doubt
     Recover {
         #[command(flatten)]
-        id: Id,
+        id: IdAndWait,
         /// The object exists and has this id: take it over
         #[arg(long, value_name = "ADDRESS=ID", value_parser = adoption)]
         adopt: Vec<(String, String)>,
@@ -86,8 +86,24 @@ pub struct Id {
     id: RunId,
 }
 
+#[derive(Args, Debug)]
+pub struct IdAndWait {
+    /// The run's id
+    #[arg(value_parser = name_of::<RunId>)]
+    id: RunId,
+    /// Wait until the run has ended
+    #[arg(long)]
+    wait: bool,
+}
+
 pub async fn run(command: Command, connection: &Connection, json: bool) -> Result<(), Failure> {
     let client = connection.client()?;
+    let waits = matches!(
+        &command,
+        Command::Retry(IdAndWait { wait: true, .. })
+            | Command::Approve(IdAndWait { wait: true, .. })
+            | Command::Recover { id: IdAndWait { wait: true, .. }, .. }
+    );
     let changed = match command {
         Command::List { tenant, deployment, status, template, code, since } => {
             let filter = RunFilter { tenant, deployment, status, template, code, since };
@@ -105,16 +121,19 @@ pub async fn run(command: Command, connection: &Connection, json: bool) -> Resul
             print!("{}", client.plan_text(id).await?);
             return Ok(());
         }
-        Command::Retry(Id { id }) => client.run_retry(id).await?.run,
+        Command::Retry(IdAndWait { id, .. }) => client.run_retry(id).await?.run,
         Command::Watch(Id { id }) => return watch::aloud(&client, id, json).await,
         Command::Show(Id { id }) => client.run(id).await?,
-        Command::Approve(Id { id }) => client.run_approve(id).await?,
+        Command::Approve(IdAndWait { id, .. }) => client.run_approve(id).await?,
         Command::Reject { id: Id { id }, reason } => client.run_reject(id, &reason).await?,
         Command::Cancel(Id { id }) => client.run_cancel(id).await?,
-        Command::Recover { id: Id { id }, adopt, absent, retry } => {
+        Command::Recover { id: IdAndWait { id, .. }, adopt, absent, retry } => {
             client.run_recover(id, &Recovery { answers: answers(adopt, absent, retry)? }).await?
         }
     };
+    if waits {
+        return watch::to_the_end(&client, changed, json).await;
+    }
     if json {
         show::json(&changed);
     } else {

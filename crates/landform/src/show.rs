@@ -60,6 +60,9 @@ pub fn run(run: &Run) {
     for doubt in &run.doubts {
         println!("in doubt    {}", doubt.address);
     }
+    if let Some(doubt) = run.doubts.first() {
+        println!("answer with landform run recover {} --adopt '{1}=ID' or --absent '{1}'", run.id, doubt.address);
+    }
     if let Some(rejection) = &run.rejected {
         println!("rejected    {}: {}", rejection.by, rejection.reason);
     }

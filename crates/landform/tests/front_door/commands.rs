@@ -106,11 +106,13 @@ async fn approval_and_failure_have_exit_codes_of_their_own() {
     let waits = door.type_in(&[deploy.as_slice(), &["--approval", "--json"]].concat()).await;
     assert_eq!(waits.exit, 5, "{}", waits.stderr);
     let id = waits.json()["run"]["id"].as_str().unwrap().to_owned();
-    door.done(&["run", "approve", &id]).await;
-    let failed = door.type_in(&["run", "watch", &id]).await;
-    assert_eq!(failed.exit, 1, "{}", failed.stderr);
-    assert!(failed.stderr.contains("apply_failed") && failed.stderr.contains("hint: "), "{}", failed.stderr);
-    assert!(failed.stdout.contains("exit status 9"), "the diagnostics are shown: {}", failed.stdout);
+    for words in [["run", "approve", &id, "--wait"].as_slice(), &["run", "watch", &id]] {
+        let failed = door.type_in(words).await;
+        assert_eq!(failed.exit, 1, "{}", failed.stderr);
+        assert!(failed.stderr.contains("apply_failed") && failed.stderr.contains("hint: "), "{}", failed.stderr);
+        let shown = failed.stdout + &failed.stderr;
+        assert!(shown.contains("exit status 9"), "the diagnostics are shown: {shown}");
+    }
 }
 
 #[tokio::test]
