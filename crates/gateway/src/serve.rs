@@ -97,7 +97,7 @@ impl Gateway {
     pub fn past(&self, account: &str) -> Option<Handover> {
         let desk = lock(&self.inner.desks).get(account).cloned()?;
         let calls = desk.past();
-        (!calls.is_empty()).then(|| Handover(calls))
+        (!calls.is_empty()).then_some(Handover(calls))
     }
 
     /// Calls of an account that were sent since it is counted here.
