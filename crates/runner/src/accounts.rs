@@ -90,7 +90,7 @@ impl Accounts {
             let mut owned = self.owned();
             let idle = |(key, owned): &(&String, &Owned)| owned.used + IDLE < now && !self.gateway.is_used(key);
             let idle: Vec<String> = owned.iter().filter(idle).map(|(key, _)| key.clone()).collect();
-            idle.iter().for_each(|key| drop(owned.remove(key)));
+            owned.retain(|key, _| !idle.contains(key));
             idle
         };
         self.write_down(idle, true).await?;
