@@ -86,13 +86,8 @@ impl Accounts {
     async fn renew(&self) -> Result<(), StoreError> {
         let _one = self.asking.lock().await;
         let now = Instant::now();
-        let idle: Vec<String> = {
-            let mut owned = self.owned();
-            let idle = |(key, owned): &(&String, &Owned)| owned.used + IDLE < now && !self.gateway.is_used(key);
-            let idle: Vec<String> = owned.iter().filter(idle).map(|(key, _)| key.clone()).collect();
-            owned.retain(|key, _| !idle.contains(key));
-            idle
-        };
+        let is_idle = |key: &String, owned: &mut Owned| owned.used + IDLE < now && !self.gateway.is_used(key);
+        let idle: Vec<String> = self.owned().extract_if(is_idle).map(|(key, _)| key).collect();
         self.write_down(idle, true).await?;
         if self.owned().is_empty() {
             return Ok(());
