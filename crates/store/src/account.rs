@@ -131,14 +131,7 @@ impl Store {
         .await?;
         tx.commit().await?;
         // What was bound to this worker for one of them is anybody's; what was for others comes back to it.
-        loop {
-            let mut tx = self.db().begin().await?;
-            let freed = free_bound(&mut tx, worker).await?;
-            tx.commit().await?;
-            if freed == 0 {
-                break;
-            }
-        }
+        self.free_bound(worker).await?;
         self.inner.bell.ring();
         Ok(())
     }
@@ -162,14 +155,7 @@ impl Store {
     /// `accounts` deletes those that are over. Others that the worker has stay, and what is bound to it comes back to it.
     async fn free(&self, worker: &WorkerId, accounts: &'static str) -> Result<(), StoreError> {
         // Most of them in short transactions; the last one has what came in between.
-        loop {
-            let mut tx = self.db().begin().await?;
-            let freed = free_bound(&mut tx, worker).await?;
-            tx.commit().await?;
-            if freed == 0 {
-                break;
-            }
-        }
+        self.free_bound(worker).await?;
         let mut tx = self.db().begin().await?;
         // Whoever binds a run to this worker holds one of these rows: after this there is nobody.
         tx.execute(accounts, params![worker.as_str()]).await?;
@@ -178,6 +164,25 @@ impl Store {
         tx.commit().await?;
         self.inner.bell.ring();
         Ok(())
+    }
+
+    /// What is bound to a worker is anybody's, in short transactions.
+    async fn free_bound(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        loop {
+            let mut tx = self.db().begin().await?;
+            let freed = tx
+                .execute(
+                    "UPDATE runs SET claimable = 1 WHERE claimable = 4 AND id IN (
+                         SELECT id FROM runs WHERE claimable = 4 AND bound_worker = $1
+                         ORDER BY order_key, id LIMIT $2 {skip_locked})",
+                    params![worker.as_str(), BATCH],
+                )
+                .await?;
+            tx.commit().await?;
+            if freed == 0 {
+                return Ok(());
+            }
+        }
     }
 
     /// Gives a run back that nothing was done for: it waits for this worker alone. If that one owns no account any more,
@@ -246,15 +251,6 @@ impl Store {
     fn account_millis(&self) -> i64 {
         millis(self.account_lease())
     }
-}
-
-async fn free_bound(tx: &mut Tx, worker: &WorkerId) -> Result<u64, StoreError> {
-    tx.execute(
-        "UPDATE runs SET claimable = 1 WHERE claimable = 4 AND id IN (
-             SELECT id FROM runs WHERE claimable = 4 AND bound_worker = $1 ORDER BY order_key, id LIMIT $2 {skip_locked})",
-        params![worker.as_str(), BATCH],
-    )
-    .await
 }
 
 /// The run is queued as if nobody had claimed it.
