@@ -138,17 +138,24 @@ fn spawner() -> io::Result<&'static mpsc::Sender<Request>> {
 /// to the program: a shell reads a pipe byte by byte and takes no more than its line. It is handed on by number,
 /// because a shell gives what it starts in the background an empty input.
 /// A signal is trapped, never ignored: the program would inherit that, and run on as if nobody had asked.
+/// Between fork and the moment in which the new process has taken off the traps of this one, a signal to it would be
+/// noted there and forgotten: it says by SIGUSR1 that it is past that, and is told only then.
 pub(super) const PASS_ON_ONE_SIGNAL: &str = r#"
-child= asked= told=
-tell() { test -n "$told" || { told=yes; kill -TERM "$child"; }; }
-trap 'asked=yes; test -z "$child" || tell' TERM
+child= begun= asked= told=
+tell() {
+    test -n "$child" && test -n "$begun" && test -n "$asked" && test -z "$told" || return 0
+    told=yes
+    kill -TERM "$child"
+}
+trap 'asked=yes; tell' TERM
+trap 'begun=yes; tell' USR1
 read -r go || exit 143
 test -z "$asked" || exit 143
 exec 3<&0
-"$@" <&3 3<&- &
+{ kill -USR1 "$$"; exec "$@" <&3 3<&-; } &
 child=$!
 exec 3<&- </dev/null
-test -z "$asked" || tell
+tell
 wait "$child"
 status=$?
 while kill -0 "$child" 2>/dev/null; do

@@ -97,6 +97,21 @@ async fn a_child_that_saves_its_state_gets_one_signal_of_several() {
     assert_eq!(child.wait().await.unwrap().code(), Some(7));
 }
 
+/// The shell in between, and the program in its first moments, lose no signal either.
+#[tokio::test]
+async fn a_stop_is_not_lost_however_early_it_comes() {
+    for early in 0..300 {
+        let spec =
+            Spec { args: vec!["1000".into()], on_parent_death: OnParentDeath::Terminate, ..Spec::new("/bin/sleep") };
+        let mut child = spawn(spec).await.unwrap();
+        // The runtime's own timer is too coarse for this.
+        std::thread::sleep(Duration::from_micros(early * 10));
+        child.stop().unwrap();
+        let ended = tokio::time::timeout(Duration::from_secs(60), child.wait()).await;
+        assert!(ended.is_ok_and(|status| !status.unwrap().success()), "a stop after {early} * 10 µs was lost");
+    }
+}
+
 #[tokio::test]
 async fn a_child_that_saves_its_state_can_be_answered() {
     use tokio::io::AsyncWriteExt;

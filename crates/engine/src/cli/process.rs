@@ -156,7 +156,11 @@ impl Running<'_> {
                     if let Some(lines) = &mut self.lines {
                         lines.lines(&mut on_line)?;
                     }
-                    if asks && self.answers.is_some() && !self.asked_to_stop {
+                    if asks && self.asked_to_stop {
+                        // Nobody answers any more. The end of its input says so even to a CLI that missed the signal.
+                        self.answers = None;
+                    }
+                    if asks && self.answers.is_some() {
                         return Ok(Next::Asks);
                     }
                 }
@@ -260,6 +264,22 @@ mod tests {
         running.answer("yes").await.unwrap();
         assert!(running.finish(&stop, &mut note).await.unwrap().status.success());
         assert_eq!(seen, ["planned", "yes nothing"]);
+    }
+
+    #[tokio::test]
+    async fn a_question_after_a_stop_gets_no_answer() {
+        let scratch = tempfile::tempdir().unwrap();
+        let script = "trap '' TERM; printf 'Enter a value: '; read -r a || a=nothing; echo $a >> cli.messages";
+        let (stop, mut seen) = (Stop::new(), Vec::new());
+        stop.cancel();
+        let mut running = shell(script, scratch.path()).start_asking().await.unwrap();
+        // A stop before the script has begun would end it.
+        while std::fs::metadata(scratch.path().join("cli.stdout")).unwrap().len() == 0 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        let next = running.next(&stop, |line| seen.push(String::from_utf8_lossy(line).into_owned())).await.unwrap();
+        assert!(matches!(next, Next::Ended(Ended { asked_to_stop: true, .. })));
+        assert_eq!(seen, ["nothing"]);
     }
 
     #[tokio::test]
