@@ -51,15 +51,20 @@ impl Leased {
 
     /// The process that calls go to now.
     async fn process(&self, call: Method) -> Result<&Process, CallError> {
-        if let Some(process) = &self.own {
-            return Ok(process);
+        match &self.own {
+            Some(process) => Ok(process),
+            None => Ok(&self.shared(call).await?.process),
         }
+    }
+
+    /// The shared process that calls go to now.
+    async fn shared(&self, call: Method) -> Result<&Warm, CallError> {
         let warm = match self.configured.get() {
             Some(warm) => warm,
             None => self.blank.get_or_try_init(|| self.start_blank(call)).await?,
         };
         warm.calls.fetch_add(1, Ordering::Relaxed);
-        Ok(&warm.process)
+        Ok(warm)
     }
 
     async fn start_blank(&self, call: Method) -> Result<Arc<Warm>, CallError> {
@@ -119,7 +124,14 @@ impl Provider for Leased {
     }
 
     async fn validate_provider_config(&self, config: Value) -> Result<(Value, Diagnostics), CallError> {
-        self.process(Method::ValidateProviderConfig).await?.validate_provider_config(config).await
+        let call = Method::ValidateProviderConfig;
+        if let Some(process) = &self.own {
+            return process.validate_provider_config(config).await;
+        }
+        let failed = |detail: String| CallError::Failed { call: call.name(), detail };
+        let bytes = config.to_msgpack(&config.ty).map_err(|error| failed(error.to_string()))?;
+        let key = Key::new(&self.binary.sha256, &self.surroundings, Some(&bytes));
+        self.shared(call).await?.prepare(key, config).await
     }
 
     async fn validate_resource_config(&self, call: ValidateResourceConfig) -> Result<Diagnostics, CallError> {

@@ -1,9 +1,11 @@
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use landform_protocol::{Diagnostics, Severity};
+use landform_cty::Value;
+use landform_protocol::{CallError, Diagnostics, Provider as _, Severity};
 use sha2::{Digest, Sha256};
 use tokio::sync::{OnceCell, Semaphore};
 
@@ -60,18 +62,48 @@ impl Key {
 }
 
 /// A process that serves several runs at a time.
-#[derive(Debug)]
 pub(crate) struct Warm {
     pub process: Process,
     /// What it said when it was configured: every run is told, as if the process were its own.
     pub said: Diagnostics,
+    /// Provider configurations that it found valid, and what it made of them.
+    prepared: Mutex<HashMap<Key, (Value, Diagnostics)>>,
     born: Instant,
     pub calls: AtomicU64,
 }
 
+/// Configurations hold secrets.
+impl fmt::Debug for Warm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Warm").field("process", &self.process).finish_non_exhaustive()
+    }
+}
+
+/// More configurations than this are not kept in mind for one process.
+const PREPARED: usize = 256;
+
 impl Warm {
     pub fn new(process: Process, said: Diagnostics) -> Warm {
-        Warm { process, said, born: Instant::now(), calls: AtomicU64::new(0) }
+        Warm { process, said, prepared: Mutex::default(), born: Instant::now(), calls: AtomicU64::new(0) }
+    }
+
+    /// What the process makes of a provider's configuration. A plan asks twice, for a large provider each time takes a
+    /// tenth of a second, and the answer depends on nothing but the question and the process, so it is kept with that.
+    /// Nothing is kept of what was refused: the reason may go away.
+    pub async fn prepare(&self, key: Key, config: Value) -> Result<(Value, Diagnostics), CallError> {
+        let prepared = || self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(answer) = prepared().get(&key) {
+            return Ok(answer.clone());
+        }
+        let answer = self.process.validate_provider_config(config).await?;
+        if !Warm::is_refused(&answer.1) {
+            let mut prepared = prepared();
+            if prepared.len() >= PREPARED {
+                prepared.clear();
+            }
+            prepared.insert(key, answer.clone());
+        }
+        Ok(answer)
     }
 
     pub fn is_refused(said: &Diagnostics) -> bool {

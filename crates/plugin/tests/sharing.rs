@@ -205,6 +205,26 @@ async fn what_was_refused_is_not_shared() {
     }
 }
 
+/// What a process said of a configuration is known without asking it again, and of no other one.
+#[tokio::test]
+async fn a_configuration_is_checked_once_by_a_shared_process() {
+    let register = tempfile::tempdir().unwrap();
+    let limits = Limits { spares: 0, ..Limits::default() };
+    let pool = Pool::new(limits, Schemas::in_memory(), Some(register.path().to_owned()));
+    let binary = Binary::at(&probe::program(Version::V6)).unwrap();
+    let leased = pool.lease(&binary, &Surroundings::default(), SHARED).await.unwrap();
+    let ty = leased.schema().await.unwrap().provider.block.implied_type();
+    let config = |region: &str| object(&ty, &[("region", Value::string(region))]);
+    let answer = leased.validate_provider_config(config("here")).await.unwrap();
+    assert_eq!(answer, (config("here"), Vec::new()));
+
+    let registered = std::fs::read_dir(register.path()).unwrap().next().unwrap().unwrap().file_name();
+    let (process, _) = registered.to_str().unwrap().split_once('-').unwrap();
+    assert!(std::process::Command::new("kill").args(["-9", process]).status().unwrap().success());
+    assert!(leased.validate_provider_config(config("there")).await.is_err(), "that needs the process");
+    assert_eq!(leased.validate_provider_config(config("here")).await.unwrap(), answer);
+}
+
 /// Of a provider that takes one call at a time, two runs with the same configuration are never inside at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_of_one_configuration_take_turns_where_the_provider_wants_it() {
