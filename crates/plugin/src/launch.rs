@@ -131,6 +131,7 @@ impl Launch {
             stdout: Stream::Piped,
             stderr: Stream::Piped,
             register: self.register.clone(),
+            belongings: Some(folder.path().to_owned()),
             ..Spec::new(&self.binary)
         };
         let mut child = spawn_patiently(spec).await.map_err(spawn)?;

@@ -14,12 +14,16 @@ pub(super) struct Registered {
     pub(super) boot: String,
     /// The kernel asked it to stop when its parent died; it deserves time to do so.
     pub(super) stops_by_itself: bool,
+    /// A folder that goes with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) belongings: Option<PathBuf>,
 }
 
 impl Registered {
     pub(super) fn of(pid: u32, stops_by_itself: bool) -> io::Result<Registered> {
         let stat = Stat::read(pid)?;
-        Ok(Registered { pid, group: pid, start_time: stat.start_time, boot: boot_id()?, stops_by_itself })
+        let (start_time, boot) = (stat.start_time, boot_id()?);
+        Ok(Registered { pid, group: pid, start_time, boot, stops_by_itself, belongings: None })
     }
 }
 

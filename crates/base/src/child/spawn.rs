@@ -30,6 +30,8 @@ pub struct Spec {
     pub on_parent_death: OnParentDeath,
     /// The folder in which the child is registered while it lives, for [`super::sweep`].
     pub register: Option<PathBuf>,
+    /// A folder that is of no use without the child; after a crash of ours the sweep takes it away.
+    pub belongings: Option<PathBuf>,
     /// What it may see of the file system; `None` is everything that we see.
     pub confine: Option<Confinement>,
 }
@@ -48,6 +50,7 @@ impl Spec {
             stderr: Stream::Null,
             on_parent_death: OnParentDeath::Kill,
             register: None,
+            belongings: None,
             confine: None,
         }
     }
@@ -203,7 +206,8 @@ fn spawn_here(spec: Spec) -> io::Result<Child> {
     let gate = inner.stdin.take_if(|_| gated);
     let mut child = Child::new(inner)?;
     if let Some(folder) = &spec.register {
-        let entry = Registered::of(child.id(), spec.on_parent_death == OnParentDeath::Terminate)?;
+        let mut entry = Registered::of(child.id(), spec.on_parent_death == OnParentDeath::Terminate)?;
+        entry.belongings = spec.belongings;
         child.registered_at(register::write(folder, &entry)?);
     }
     if let Some(gate) = gate {

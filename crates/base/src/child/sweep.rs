@@ -47,6 +47,12 @@ pub async fn sweep(folder: &Path, grace: Duration) -> io::Result<Vec<Swept>> {
         if let Ok(entry) = serde_json::from_slice::<Registered>(&fs::read(&path)?) {
             let outcome = if entry.boot == boot { end(&entry, deadline).await? } else { Outcome::AlreadyGone };
             swept.push(Swept { pid: entry.pid, outcome });
+            if let Some(folder) = &entry.belongings
+                && let Err(error) = fs::remove_dir_all(folder)
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                tracing::warn!(%error, folder = %folder.display(), "what a child left behind could not be removed");
+            }
         }
         fs::remove_file(&path)?;
     }

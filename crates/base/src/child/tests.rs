@@ -143,6 +143,8 @@ async fn outlives_the_thread_that_asked_for_it() {
 async fn a_parent_that_dies() {
     let Some(folder) = std::env::var_os("LANDFORM_TEST_REGISTER") else { return };
     let mut spec = shell("sleep 1000 & echo $!; wait");
+    spec.belongings = Some(std::path::Path::new(&folder).join("belongings"));
+    std::fs::create_dir_all(spec.belongings.as_ref().unwrap()).unwrap();
     spec.register = Some(folder.into());
     let mut child = spawn(spec).await.unwrap();
     let grandchild = first_line(&mut child).await;
@@ -169,8 +171,10 @@ async fn a_killed_parent_takes_its_child_along_and_the_sweep_the_rest() {
     let (child, grandchild): (u32, u32) = (child.parse().unwrap(), grandchild.parse().unwrap());
     gone(child).await;
     assert!(Stat::read(grandchild).is_ok_and(|stat| stat.alive()), "the kernel does not care for grandchildren");
+    assert!(register.join("belongings").is_dir());
     assert_eq!(sweep(&register, Duration::ZERO).await.unwrap(), [Swept { pid: child, outcome: Outcome::Killed }]);
     gone(grandchild).await;
+    assert!(!register.join("belongings").exists());
 }
 
 #[tokio::test]

@@ -19,6 +19,7 @@ mod straight;
 mod tail;
 
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 
 use async_trait::async_trait;
 use landform_base::confine::Confinement;
@@ -80,6 +81,24 @@ pub struct Cli {
     confinement: Option<Confinement>,
 }
 
+/// How often a CLI is asked what it is, if it is killed before it can say.
+const TRIES: u32 = 5;
+
+/// Also if it was not this child that the signal hit, but what it had started: a shell tells by a number above 128.
+fn killed(status: ExitStatus) -> bool {
+    status.code().is_none_or(|code| code > 128)
+}
+
+/// The first line of an answer.
+async fn says(invocation: &Invocation<'_>) -> Result<(Option<String>, Ended), EngineError> {
+    let mut first = None;
+    let on_line = |line: &[u8]| {
+        first.get_or_insert_with(|| String::from_utf8_lossy(line).into_owned());
+    };
+    let ended = invocation.clone().run(&Stop::new(), on_line).await?;
+    Ok((first, ended))
+}
+
 impl Cli {
     /// Finds out which CLI this is and makes the cache folder ready.
     pub async fn detect(settings: CliSettings) -> Result<Cli, EngineError> {
@@ -99,12 +118,14 @@ impl Cli {
             confine: confinement.clone().map(|confinement| confinement.and_write(&scratch.root)),
             progress: &Silent,
         };
-        let mut first = None;
-        let ended = invocation
-            .run(&Stop::new(), |line| {
-                first.get_or_insert_with(|| String::from_utf8_lossy(line).into_owned());
-            })
-            .await?;
+        let (mut first, mut ended) = says(&invocation).await?;
+        for _ in 1..TRIES {
+            // Somebody else has ended it, and that says nothing about what it is.
+            if !killed(ended.status) {
+                break;
+            }
+            (first, ended) = says(&invocation).await?;
+        }
         let version = first.as_deref().and_then(|line| line.split_once(" v")).filter(|_| ended.status.success());
         let Some((name, number)) = version else {
             return Err(EngineError::Diagnostics(vec![Diagnostic::error(

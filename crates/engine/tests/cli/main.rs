@@ -373,6 +373,31 @@ async fn something_else_than_the_cli_is_named_as_such() {
     assert!(error.to_string().contains("/nowhere/tofu"), "{error}");
 }
 
+/// For want of memory, say: that tells nothing about what it is.
+#[tokio::test]
+async fn a_cli_that_is_killed_before_it_can_say_what_it_is_is_asked_again() {
+    use std::os::unix::fs::PermissionsExt;
+    let root = tempfile::tempdir().unwrap();
+    let (binary, killed) = (root.path().join("tofu"), root.path().join("killed"));
+    let script = format!(
+        "#!/bin/sh\ntest -e {killed} || {{ : >{killed}; kill -9 $$; }}\necho OpenTofu v1.12.6\n",
+        killed = killed.display()
+    );
+    std::fs::write(&binary, script).unwrap();
+    std::fs::set_permissions(&binary, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let settings = CliSettings {
+        binary,
+        mirror: None,
+        cache: root.path().join("cache"),
+        confinement: Confine::Off,
+        may_read: Vec::new(),
+        may_write: Vec::new(),
+    };
+    let cli = Cli::detect(settings).await.map_err(|error| error.to_string()).unwrap();
+    assert!(killed.exists());
+    assert_eq!(cli.version(), "opentofu 1.12.6");
+}
+
 /// A module that looks around: the server's key and database lie beside its own folder.
 #[tokio::test]
 async fn a_run_sees_only_its_own_folder() {

@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 
 use crate::cluster::Door;
 
-const PATIENCE: Duration = Duration::from_secs(300);
+/// How long anything may take that should happen. With several kills a second, a run of the CLI engine seldom lives to
+/// see its end; that it does not come at all is what would be wrong.
+const PATIENCE: Duration = Duration::from_secs(900);
 
 /// What the judge has seen.
 #[derive(Default)]
@@ -58,6 +60,12 @@ impl fmt::Display for Tally {
             self.objects,
         )
     }
+}
+
+/// How a run ended. What fails has changed nothing, or what it changed is known.
+enum End {
+    Well,
+    Failed(String),
 }
 
 pub struct Driver {
@@ -103,6 +111,7 @@ impl Driver {
     /// Brings the deployment there (`None`: away), and then what exists must be what its state has.
     async fn reach(&mut self, name: &str, wanted: Option<(u32, u32)>) -> Result<()> {
         let begin = Instant::now();
+        let mut reasons: BTreeMap<String, u32> = BTreeMap::new();
         loop {
             self.requests += 1;
             let key = format!("{name}-{}", self.requests);
@@ -117,11 +126,12 @@ impl Driver {
                 }
             };
             let run = accepted["run"]["id"].as_str().with_context(|| format!("no run in {accepted}"))?.to_owned();
-            if self.ended_well(&run, name).await.with_context(|| format!("{name}, run {run}"))? {
-                break;
+            match self.end(&run, name).await.with_context(|| format!("{name}, run {run}"))? {
+                End::Well => break,
+                End::Failed(reason) => *reasons.entry(reason).or_default() += 1,
             }
             self.tally.failed += 1;
-            ensure!(begin.elapsed() < PATIENCE, "{name} does not get there");
+            ensure!(begin.elapsed() < PATIENCE, "{name} does not get there; its runs failed like this: {reasons:#?}");
         }
         let (state, expected) = match wanted {
             Some(_) => (self.objects_in_state(name).await?, 3),
@@ -131,7 +141,7 @@ impl Driver {
         judge::agree(name, &state, &self.ledger(name))
     }
 
-    async fn ended_well(&mut self, run: &str, name: &str) -> Result<bool> {
+    async fn end(&mut self, run: &str, name: &str) -> Result<End> {
         let begin = Instant::now();
         loop {
             let now = self.door.call("GET", &format!("/v1/runs/{run}"), None, None).await?;
@@ -141,10 +151,10 @@ impl Driver {
                 Some("succeeded" | "unchanged") => {
                     self.tally.runs += 1;
                     self.tally.attempts += now["attempt"].as_u64().unwrap_or(1);
-                    return Ok(true);
+                    return Ok(End::Well);
                 }
                 // A provider that dies while a plan is made is a reason to fail; nothing was changed.
-                Some("failed") => return Ok(false),
+                Some("failed") => return Ok(End::Failed(now["problem"].to_string())),
                 _ => bail!("it ended badly: {now}"),
             }
             ensure!(begin.elapsed() < PATIENCE, "it does not come to an end: {now}");
