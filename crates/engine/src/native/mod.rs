@@ -28,6 +28,7 @@ mod walk;
 mod warnings;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -39,8 +40,8 @@ pub use config::{collect_variables, ephemeral_variables};
 pub use console::Console;
 pub use landform_lang::VariableFlag;
 pub use ports::{Located, Providers, Requirement};
-use text::plan_text;
 pub use text::value_text;
+use text::write_plan;
 
 use config::Config;
 use content::{Content, Origin};
@@ -145,22 +146,30 @@ impl Native {
     ) -> Result<Preview, EngineError> {
         let drawn = self.draw(request, progress, stop).await?;
         let Outline { effective, warnings, .. } = drawn.outline();
-        Ok(Preview { text: plan_text(&drawn.content), effective, warnings })
+        Ok(Preview { content: drawn.content, effective, warnings })
     }
 
     /// The plan of these bytes as people read it, and whether it would change anything.
     pub fn show_plan(&self, plan: &[u8]) -> Result<String, EngineError> {
         let content = Content::read(plan, &self.version()).map_err(EngineError::Stale)?;
-        Ok(plan_text(&content))
+        let mut text = String::new();
+        write_plan(&content, &mut text).expect("writing to memory does not fail");
+        Ok(text)
     }
 }
 
-/// A plan as people read it.
+/// A plan for reading alone; its text is what it displays.
 pub struct Preview {
-    pub text: String,
+    content: Content,
     /// False: applying would leave state and outputs as they are.
     pub effective: bool,
     pub warnings: Vec<Diagnostic>,
+}
+
+impl fmt::Display for Preview {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_plan(&self.content, f)
+    }
 }
 
 /// What has to be there before a folder can be planned.

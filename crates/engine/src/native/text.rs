@@ -2,7 +2,7 @@
 //! OpenTofu.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use landform_cty::{Data, Mark, Path, Step, Type, Value};
 
@@ -10,24 +10,23 @@ use super::content::Content;
 use super::object::{Planned, Reason, bare};
 use crate::{Action, Mode};
 
-pub fn plan_text(content: &Content) -> String {
-    let mut out = String::new();
+/// Written piece by piece: the whole of a large plan would take as much memory again as the plan.
+pub fn write_plan(content: &Content, out: &mut dyn Write) -> fmt::Result {
     let changes: Vec<&Planned> = content.changes.iter().filter(|planned| planned.effective()).collect();
     let outputs = outputs_text(content);
     let drifted = content.mode == Mode::RefreshOnly && !content.drift.is_empty();
     if changes.is_empty() && outputs.is_empty() && !drifted {
-        out.push_str("\nNo changes. Your infrastructure matches the configuration.\n");
-        return out;
+        return out.write_str("\nNo changes. Your infrastructure matches the configuration.\n");
     }
     if drifted {
-        out.push_str("\nNote: Objects have changed outside of Landform\n\n");
+        out.write_str("\nNote: Objects have changed outside of Landform\n\n")?;
         for planned in &content.drift {
-            change_text(planned, "has changed", &mut out);
+            out.write_str(&change_text(planned, "has changed"))?;
         }
     }
     if !changes.is_empty() {
-        out.push_str("\nLandform used the selected providers to generate the following execution\nplan. ");
-        out.push_str("Resource actions are indicated with the following symbols:\n");
+        out.write_str("\nLandform used the selected providers to generate the following execution\nplan. ")?;
+        out.write_str("Resource actions are indicated with the following symbols:\n")?;
         for (action, legend) in [
             (Action::Create, "  + create"),
             (Action::Update, "  ~ update in-place (current -> planned)"),
@@ -38,31 +37,31 @@ pub fn plan_text(content: &Content) -> String {
             (Action::Forget, "  . forget"),
         ] {
             if changes.iter().any(|planned| planned.action == action) {
-                let _ = writeln!(out, "{legend}");
+                writeln!(out, "{legend}")?;
             }
         }
-        out.push_str("\nLandform will perform the following actions:\n\n");
+        out.write_str("\nLandform will perform the following actions:\n\n")?;
         for planned in &changes {
-            change_text(planned, headline(planned), &mut out);
+            out.write_str(&change_text(planned, headline(planned)))?;
         }
         let count = |actions: &[Action]| changes.iter().filter(|planned| actions.contains(&planned.action)).count();
         let imports = changes.iter().filter(|planned| planned.importing.is_some()).count();
-        out.push_str("Plan: ");
+        out.write_str("Plan: ")?;
         if imports > 0 {
-            let _ = write!(out, "{imports} to import, ");
+            write!(out, "{imports} to import, ")?;
         }
-        let _ = writeln!(
+        writeln!(
             out,
             "{} to add, {} to change, {} to destroy.",
             count(&[Action::Create, Action::Replace, Action::CreateBeforeDestroy]),
             count(&[Action::Update]),
             count(&[Action::Delete, Action::Replace, Action::CreateBeforeDestroy]),
-        );
+        )?;
     }
     if !outputs.is_empty() {
-        let _ = write!(out, "\nChanges to Outputs:\n{outputs}");
+        write!(out, "\nChanges to Outputs:\n{outputs}")?;
     }
-    out
+    Ok(())
 }
 
 fn headline(planned: &Planned) -> &'static str {
@@ -87,7 +86,8 @@ fn headline(planned: &Planned) -> &'static str {
     }
 }
 
-fn change_text(planned: &Planned, headline: &str, out: &mut String) {
+fn change_text(planned: &Planned, headline: &str) -> String {
+    let mut out = String::new();
     let address = &planned.address;
     match (&planned.deposed, &planned.previous) {
         (Some(key), _) => drop(writeln!(out, "  # {address} (deposed object {key}) {headline}")),
@@ -132,8 +132,9 @@ fn change_text(planned: &Planned, headline: &str, out: &mut String) {
     let _ = writeln!(out, "{symbol} {kind} \"{}\" \"{}\" {{", address.type_name, address.name);
     let diff = Diff { replace_paths: &planned.replace_paths };
     let fields = fields_of(&planned.before, &planned.after);
-    diff.fields(&fields, &Path::new(), 6, true, out);
+    diff.fields(&fields, &Path::new(), 6, true, &mut out);
     out.push_str("    }\n\n");
+    out
 }
 
 fn outputs_text(content: &Content) -> String {

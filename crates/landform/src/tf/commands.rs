@@ -167,7 +167,7 @@ async fn plan(folder: &Path, options: PlanOptions) -> Result<ExitCode, Failure> 
         let request = plan_request(&file, &opened, common)?;
         let preview = engine(folder, common).preview(request, &Silent, &Stop::new()).await?;
         print_warnings(&preview.warnings);
-        print!("{}", preview.text);
+        print!("{preview}");
         return Ok(code(preview.effective));
     }
     let made = make_plan(folder, common, "OperationTypePlan").await?;

@@ -35,6 +35,8 @@ impl Planner<'_> {
         let current =
             |known: &&Known| known.deposed.is_some() && !orphans.iter().any(|(orphan, _)| same(orphan, known));
         let deposed: Vec<&Known> = known.iter().filter(current).collect();
+        // Growing step by step, the list would leave half its size behind as holes.
+        self.world().changes.reserve(wanted.len());
         // Not more of them are begun than may go on: thousands that wait would be most of a large plan's memory.
         let instances = async {
             let (mut begun, mut ended) = (FuturesOrdered::new(), Vec::with_capacity(wanted.len()));
