@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::Response;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 use landform_base::secret::SecretBytes;
 use rand::TryRng;
 use serde_json::json;
@@ -88,6 +88,18 @@ impl Gateway {
         Seat::take(&self.inner, booking)
     }
 
+    /// Whether this is an address of a seat here.
+    pub fn is_at(&self, url: &str) -> bool {
+        let rest = url.strip_prefix("http://").and_then(|rest| rest.strip_prefix(&self.inner.address.to_string()));
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// A call to a seat's address by who lives in this process: the same as through the socket, without one.
+    pub async fn call(&self, request: Request<Bytes>) -> Response<Bytes> {
+        let (head, body) = request.into_parts();
+        answer(&self.inner, &head, body).await
+    }
+
     /// An account's calls are counted here until then, and none is sent after that.
     pub fn owns(&self, account: &str, until: Instant) {
         self.inner.desk(account).ours_until(until);
@@ -147,21 +159,32 @@ impl Inner {
     }
 }
 
-async fn serve(State(gateway): State<Arc<Inner>>, request: Request) -> Response {
+async fn serve(State(gateway): State<Arc<Inner>>, request: axum::extract::Request) -> axum::response::Response {
     let (head, body) = request.into_parts();
-    let (secret, rest) = split(head.uri.path());
-    let (secret, rest) = (secret.to_owned(), rest.to_owned());
-    let Some(held) = gateway.holder(&secret) else { return nobody() };
-    let Ok(body) = axum::body::to_bytes(body, LARGEST_BODY).await else {
-        let what = format!("a call has at most {LARGEST_BODY} bytes");
-        return own(StatusCode::PAYLOAD_TOO_LARGE, "too_large", &what);
+    // Nobody's body is not worth reading.
+    let known = gateway.holder(split(head.uri.path()).0).is_some();
+    let most = if known { LARGEST_BODY } else { 0 };
+    let answered = match axum::body::to_bytes(body, most).await {
+        Ok(body) => answer(&gateway, &head, body).await,
+        Err(_) if !known => nobody(),
+        Err(_) => too_large(),
     };
+    answered.map(Body::from)
+}
+
+/// What becomes of one call, however it came here.
+async fn answer(gateway: &Arc<Inner>, head: &Parts, body: Bytes) -> Response<Bytes> {
+    let (secret, rest) = split(head.uri.path());
+    let Some(held) = gateway.holder(secret) else { return nobody() };
+    if body.len() > LARGEST_BODY {
+        return too_large();
+    }
     let vendor = &held.booking.vendor;
-    let operations = vendor.classify(head.method.as_str(), &rest, &body);
-    let url = target(held.booking.endpoint.expose(), &rest, head.uri.query());
+    let operations = vendor.classify(head.method.as_str(), rest, &body);
+    let url = target(held.booking.endpoint.expose(), rest, head.uri.query());
     let arrived = Instant::now();
     let deadline = arrived + vendor.hold();
-    let call = Call { gateway: &gateway, held: &held, operations: &operations };
+    let call = Call { gateway, held: &held, operations: &operations };
     let Ok(mut turn) = held.ask(&operations) else {
         call.count(Outcome::Refused, Duration::ZERO);
         return later(Duration::from_secs(1), "too many calls wait for this account");
@@ -178,7 +201,7 @@ async fn serve(State(gateway): State<Arc<Inner>>, request: Request) -> Response 
             return own(StatusCode::FORBIDDEN, "elsewhere", "another worker calls this account now; nothing was sent");
         }
         // Who has lost its seat meanwhile sends nothing more.
-        if gateway.holder(&secret).is_none_or(|now| !Arc::ptr_eq(&now, &held)) {
+        if gateway.holder(secret).is_none_or(|now| !Arc::ptr_eq(&now, &held)) {
             return nobody();
         }
         let mut sent = Sent { call: Some(&call), waited };
@@ -264,23 +287,27 @@ fn target(endpoint: &str, rest: &str, query: Option<&str>) -> String {
 }
 
 /// Exactly what the vendor said. Only where it would send the client elsewhere, past the budget, that is not said.
-fn passed_on(said: Said) -> Response {
+fn passed_on(said: Said) -> Response<Bytes> {
     if said.status.is_redirection() && said.headers.contains_key(header::LOCATION) {
         let what = "the vendor answers with another address; set the connection's address to that one";
         return own(StatusCode::BAD_GATEWAY, "redirect", what);
     }
-    let mut response = Response::new(Body::from(said.body));
+    let mut response = Response::new(said.body);
     *response.status_mut() = said.status;
     *response.headers_mut() = said.headers;
     response
 }
 
 /// The same for a secret that never was and one that is over. Not 404: providers take that for an object that is gone.
-fn nobody() -> Response {
+fn nobody() -> Response<Bytes> {
     own(StatusCode::FORBIDDEN, "nobody", "nobody may call from here")
 }
 
-fn later(wait: Duration, why: &str) -> Response {
+fn too_large() -> Response<Bytes> {
+    own(StatusCode::PAYLOAD_TOO_LARGE, "too_large", &format!("a call has at most {LARGEST_BODY} bytes"))
+}
+
+fn later(wait: Duration, why: &str) -> Response<Bytes> {
     let seconds = (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1);
     let mut response = own(StatusCode::TOO_MANY_REQUESTS, "later", &format!("{why}; try again after {seconds} s"));
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
@@ -288,10 +315,10 @@ fn later(wait: Duration, why: &str) -> Response {
 }
 
 /// Our own words, in the form of most vendors' errors.
-fn own(status: StatusCode, mark: &'static str, message: &str) -> Response {
+fn own(status: StatusCode, mark: &'static str, message: &str) -> Response<Bytes> {
     let message = format!("Landform's gateway: {message}");
     let body = json!({"message": message, "errors": [{"message": message}]});
-    let mut response = Response::new(Body::from(Bytes::from(body.to_string())));
+    let mut response = Response::new(Bytes::from(body.to_string()));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

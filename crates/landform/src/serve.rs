@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::connection::{Connection, DEFAULT_LISTEN, token_file};
 use crate::failure::Failure;
 use crate::house;
+use crate::inside::ToGateway;
 
 #[derive(Args, Debug)]
 pub struct Options {
@@ -242,7 +243,8 @@ async fn start_worker(options: &Options, data: &Path, store: &Store) -> Result<W
             Failure::broken(format!("the mirror {}: {e}", mirror.display()), "Name another one with --providers.")
         })?;
     }
-    let native: Arc<dyn Engine> = Arc::new(native_engine(options, data, store).await?);
+    let shortcut = ToGateway::default();
+    let native: Arc<dyn Engine> = Arc::new(native_engine(options, data, store, shortcut.clone()).await?);
     let engines = Engines { native: Some(native), clis: cli_engines(options, data).await? };
     let mut settings = Settings::new(data.join("worker"));
     settings.concurrency = options.workers;
@@ -254,10 +256,14 @@ async fn start_worker(options: &Options, data: &Path, store: &Store) -> Result<W
     settings.policy = options.policy();
     settings.connection_environment = options.allow_environment.iter().cloned().collect();
     let worker = Worker::start(store.clone(), engines, settings).await;
-    worker.map_err(|e| Failure::broken(format!("the worker cannot start: {e}"), "Is another server using this folder?"))
+    let worker = worker.map_err(|e| {
+        Failure::broken(format!("the worker cannot start: {e}"), "Is another server using this folder?")
+    })?;
+    shortcut.open(worker.gateway().clone());
+    Ok(worker)
 }
 
-async fn native_engine(options: &Options, data: &Path, store: &Store) -> Result<Native, Failure> {
+async fn native_engine(options: &Options, data: &Path, store: &Store, shortcut: ToGateway) -> Result<Native, Failure> {
     // What an earlier process left behind serves nobody any more; the kernel has killed most of it already.
     let register = data.join("providers");
     let swept = landform_base::child::sweep(&register, Duration::ZERO).await;
@@ -272,7 +278,7 @@ async fn native_engine(options: &Options, data: &Path, store: &Store) -> Result<
     for provider in &options.share_provider {
         known.share(provider).map_err(|e| Failure::broken(e.to_string(), "See --share-provider."))?;
     }
-    let providers = LocalProviders::in_places(places, known, pool).with(crate::inside::built_in());
+    let providers = LocalProviders::in_places(places, known, pool).with(crate::inside::built_in(Some(shortcut)));
     // Templates are unpacked into folders that are named by their content.
     Ok(Native::new(Arc::new(providers)).of_fixed_folders())
 }

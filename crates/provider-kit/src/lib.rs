@@ -12,6 +12,7 @@ mod resource;
 mod schema;
 mod serve;
 mod service;
+mod shortcut;
 mod tls;
 
 pub use guard::Guard;
@@ -20,3 +21,7 @@ pub use resource::{DataSource, Failure, Resource};
 pub use schema::{Builder, block, bool, nested, number, of, string, with_block};
 pub use serve::{Handler, ServeError, serve};
 pub use service::{Service, run};
+pub use shortcut::Shortcut;
+
+pub use hyper::body::Bytes;
+pub use hyper::http;

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
 /// Makes a provider that is not configured yet.
-pub type Maker = fn() -> Arc<dyn Provider>;
+pub type Maker = Arc<dyn Fn() -> Arc<dyn Provider> + Send + Sync>;
 
 /// The providers that come with Landform, by their full source address.
 ///
@@ -107,8 +107,8 @@ impl BuiltIn {
         let Known { maker, blank, .. } = self.known.get(source)?;
         Some(Arc::new(ForOneRun {
             source: source.to_owned(),
-            maker: *maker,
-            blank: blank.get_or_init(maker).clone(),
+            maker: maker.clone(),
+            blank: blank.get_or_init(|| maker()).clone(),
             configured: OnceCell::new(),
             shared: self.configured.clone(),
         }))

@@ -85,6 +85,7 @@ pub enum StartError {
 /// recovered by the next worker.
 pub struct Worker {
     id: WorkerId,
+    gateway: Gateway,
     /// No new runs are claimed.
     closing: Stop,
     /// Runs under way stop at the next safe point.
@@ -118,7 +119,7 @@ impl Worker {
         store.watch_vendor_calls(move || vendor_calls(&counted));
         let (closing, stopping, abandoning) = (Stop::new(), Stop::new(), Stop::new());
         let Settings { environment, connection_environment, time_limit, grace, keep_plans, policy, .. } = settings;
-        let booth = Booth::new(gateway, store.clone(), id.clone());
+        let booth = Booth::new(gateway.clone(), store.clone(), id.clone());
         let shop = Shop {
             store,
             engines,
@@ -150,11 +151,16 @@ impl Worker {
             stopping: stopping.clone(),
         };
         let main = tokio::spawn(floor.work(abandoning.clone()));
-        Ok(Worker { id, closing, stopping, abandoning, main: Some(main) })
+        Ok(Worker { id, gateway, closing, stopping, abandoning, main: Some(main) })
     }
 
     pub fn id(&self) -> &WorkerId {
         &self.id
+    }
+
+    /// The way of its runs to vendors.
+    pub fn gateway(&self) -> &Gateway {
+        &self.gateway
     }
 
     /// Claims nothing more and waits for what is under way; after `patience` that is asked to stop at the next safe

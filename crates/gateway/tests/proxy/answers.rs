@@ -1,5 +1,5 @@
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::{LOOK, Scene, add_site, address, data};
@@ -100,4 +100,29 @@ async fn a_call_arrives_as_it_was_made_and_is_never_sent_past_the_gateway() {
     let moved = scene.http.get(format!("{}/moved", address(&seat))).send().await.unwrap();
     assert!(moved.status() == 502 && !moved.headers().contains_key("location"));
     server.abort();
+}
+
+/// Who lives in the same process needs no socket, and has no other rights for it.
+#[tokio::test]
+async fn a_call_without_a_socket_is_a_call_like_any_other() {
+    let scene = Scene::set(json!({"entityLookup": [[2, 60]]})).await;
+    let vendor = data(json!({"entityLookup": [[2, 60]]}), json!({"hold_seconds": 1}));
+    let seat = scene.seat("a", &vendor);
+    assert!(scene.gateway.is_at(address(&seat)));
+    let elsewhere = format!("{}1/x", address(&seat).rsplit_once('/').unwrap().0);
+    assert!(!scene.gateway.is_at(&elsewhere) && !scene.gateway.is_at("https://example.net/x"));
+    let request = |address: &str| {
+        let builder = axum::http::Request::post(address).header("x-api-key", "a-key").header("x-account-id", "1");
+        builder.body(json!({ "query": LOOK }).to_string().into()).unwrap()
+    };
+    let answer = scene.gateway.call(request(address(&seat))).await;
+    let said: Value = serde_json::from_slice(answer.body()).unwrap();
+    assert_eq!((answer.status().as_u16(), &said["data"]["entityLookup"]["total"]), (200, &json!(0)));
+    // Both ways draw on one budget.
+    assert_eq!(scene.ask(address(&seat), LOOK).await.0, 200);
+    assert_eq!(scene.gateway.call(request(address(&seat))).await.status(), 429);
+    assert_eq!(scene.control("calls").await["calls"].as_array().unwrap().len(), 2);
+    let over = address(&seat).to_owned();
+    drop(seat);
+    assert_eq!(scene.gateway.call(request(&over)).await.status(), 403);
 }

@@ -48,7 +48,7 @@ pub async fn run(options: Options) -> Result<ExitCode, Failure> {
 pub fn engine(folder: &Path, common: &Common) -> Native {
     // A command ends with its providers, so there is nothing to keep spares for.
     let pool = Pool::new(Limits { spares: 0, ..Limits::default() }, Schemas::in_memory(), None);
-    let providers = LocalProviders::of_user(folder, pool).with(crate::inside::built_in());
+    let providers = LocalProviders::of_user(folder, pool).with(crate::inside::built_in(None));
     let native = Native::new(Arc::new(providers));
     let native = native.with_parallelism(common.parallelism);
     if common.refresh { native } else { native.without_refresh() }

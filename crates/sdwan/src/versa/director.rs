@@ -1,11 +1,12 @@
 //! The Director's REST interface: who we are, what it answers, and what silence means.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use landform_base::redact::Redactor;
 use landform_base::secret::SecretString;
 use landform_protocol::Diagnostic;
-use landform_provider_kit::Failure;
+use landform_provider_kit::{Bytes, Failure, Shortcut, http};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value as Json, json};
 use tokio::sync::Mutex;
@@ -36,6 +37,8 @@ pub struct Login {
 /// A client of one Director, as one user.
 pub struct Director {
     http: reqwest::Client,
+    /// Past the network, if the address is one of this program's own.
+    shortcut: Option<Arc<dyn Shortcut>>,
     url: String,
     patience: Duration,
     login: Login,
@@ -67,7 +70,7 @@ impl Trouble {
 }
 
 impl Director {
-    pub fn new(settings: Settings) -> Result<Director, String> {
+    pub fn new(settings: Settings, shortcut: Option<Arc<dyn Shortcut>>) -> Result<Director, String> {
         let http = match &settings.authority {
             Some(pem) => reqwest::Certificate::from_pem_bundle(pem.as_bytes())
                 .and_then(|certificates| client().tls_certs_only(certificates).build()),
@@ -76,7 +79,8 @@ impl Director {
         };
         let http = http.map_err(|error| error.to_string())?;
         let Settings { url, login, patience, .. } = settings;
-        Ok(Director { http, url, patience, login, token: Mutex::new(None) })
+        let shortcut = shortcut.filter(|shortcut| shortcut.leads_to(&url));
+        Ok(Director { http, shortcut, url, patience, login, token: Mutex::new(None) })
     }
 
     /// The object at a path; None if there is none.
@@ -160,15 +164,17 @@ impl Director {
         let mut logged_in = false;
         let mut limited = 0;
         loop {
-            let request = self.http.request(method.clone(), format!("{}{path}", self.url)).timeout(self.patience);
+            let request = self.http.request(method.clone(), format!("{}{path}", self.url));
             let request = self.identified(request).await?;
-            let request = body.map_or(request.try_clone(), |body| request.try_clone().map(|r| r.json(body)));
-            let request = request.ok_or_else(|| Trouble::NoAnswer("the request cannot be sent".into()))?;
-            let answer = request.send().await.map_err(|error| self.silence(&error))?;
-            let status = answer.status();
+            let Answer { status, wait, text } = self
+                .ask(match body {
+                    Some(body) => request.json(body),
+                    None => request,
+                })
+                .await?;
             if status == StatusCode::TOO_MANY_REQUESTS && limited < RATE_LIMITED {
                 limited += 1;
-                tokio::time::sleep(wait_of(&answer)).await;
+                tokio::time::sleep(wait).await;
                 continue;
             }
             if status == StatusCode::UNAUTHORIZED && self.login.client.is_some() && !logged_in {
@@ -176,7 +182,6 @@ impl Director {
                 *self.token.lock().await = None;
                 continue;
             }
-            let text = answer.text().await.map_err(|error| self.silence(&error))?;
             if !status.is_success() {
                 let message = self.redacted(&message_of(&text), body);
                 // A server that fails may have done its work before.
@@ -201,11 +206,8 @@ impl Director {
         if token.is_none() {
             let body = json!({"grant_type": "password", "client_id": id, "client_secret": secret.expose(),
                 "username": self.login.user, "password": self.login.password.expose()});
-            let request = self.http.post(format!("{}/auth/token", self.url)).timeout(self.patience);
-            let answer = request.json(&body).send().await;
-            let answer = answer.map_err(|error| self.silence(&error))?;
-            let status = answer.status();
-            let text = answer.text().await.map_err(|error| self.silence(&error))?;
+            let request = self.http.post(format!("{}/auth/token", self.url));
+            let Answer { status, text, .. } = self.ask(request.json(&body)).await?;
             let given: Option<Json> = serde_json::from_str(&text).ok();
             let given = given.as_ref().and_then(|json| json["access_token"].as_str());
             let Some(given) = given.filter(|_| status.is_success()) else {
@@ -216,15 +218,21 @@ impl Director {
         Ok(request.bearer_auth(token.as_ref().map_or("", |token| token.expose().as_str())))
     }
 
-    /// An address is no secret, and the reason is often two causes deep.
-    fn silence(&self, error: &reqwest::Error) -> Trouble {
-        let mut text = error.to_string();
-        let mut cause = std::error::Error::source(error);
-        while let Some(inner) = cause {
-            text = format!("{text}: {inner}");
-            cause = inner.source();
-        }
-        Trouble::NoAnswer(text)
+    /// One request, and all of its answer.
+    async fn ask(&self, request: reqwest::RequestBuilder) -> Result<Answer, Trouble> {
+        let Some(shortcut) = &self.shortcut else {
+            let answer = request.timeout(self.patience).send().await.map_err(|error| silence(&error))?;
+            let (status, wait) = (answer.status(), wait_of(answer.headers()));
+            let text = answer.text().await.map_err(|error| silence(&error))?;
+            return Ok(Answer { status, wait, text });
+        };
+        let request = request.build().map_err(|error| silence(&error))?;
+        let request = by_shortcut(request).map_err(|error| Trouble::NoAnswer(error.to_string()))?;
+        let answer = tokio::time::timeout(self.patience, shortcut.send(request)).await;
+        let no_answer = |_| Trouble::NoAnswer(format!("no answer within {} s", self.patience.as_secs()));
+        let (head, body) = answer.map_err(no_answer)?.into_parts();
+        let text = String::from_utf8_lossy(&body).into_owned();
+        Ok(Answer { status: head.status, wait: wait_of(&head.headers), text })
     }
 
     /// Vendors echo what they were sent.
@@ -234,6 +242,31 @@ impl Director {
         collect(body.unwrap_or(&Json::Null), &mut secrets);
         Redactor::new(&secrets).redact(text)
     }
+}
+
+struct Answer {
+    status: StatusCode,
+    /// How long to wait, if it was refused for its rate.
+    wait: Duration,
+    text: String,
+}
+
+/// An address is no secret, and the reason is often two causes deep.
+fn silence(error: &reqwest::Error) -> Trouble {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    Trouble::NoAnswer(text)
+}
+
+fn by_shortcut(request: reqwest::Request) -> http::Result<http::Request<Bytes>> {
+    let body = request.body().and_then(reqwest::Body::as_bytes).map(Bytes::copy_from_slice).unwrap_or_default();
+    let mut built = http::Request::builder().method(request.method()).uri(request.url().as_str()).body(body)?;
+    *built.headers_mut() = request.headers().clone();
+    Ok(built)
 }
 
 fn client() -> reqwest::ClientBuilder {
@@ -293,8 +326,8 @@ fn said(task: &Json) -> String {
     messages.collect::<Vec<_>>().join("; ")
 }
 
-fn wait_of(answer: &reqwest::Response) -> Duration {
-    let seconds = answer.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+fn wait_of(headers: &http::HeaderMap) -> Duration {
+    let seconds = headers.get("retry-after").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     Duration::from_secs(seconds.unwrap_or(1)).clamp(Duration::from_millis(100), LONGEST_WAIT)
 }
 

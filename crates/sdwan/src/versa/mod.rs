@@ -9,13 +9,14 @@ mod object;
 mod template;
 mod tunnel;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use landform_base::secret::SecretString;
 use landform_cty::Value;
 use landform_protocol::{Diagnostic, Schema};
-use landform_provider_kit::{DataSources, Definition, Failure, Resources, block, number, string};
+use landform_provider_kit::{DataSources, Definition, Failure, Resources, Shortcut, block, number, string};
 
 use crate::fields::{text, whole};
 use director::{Director, Login, Settings};
@@ -29,7 +30,9 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 const REQUEST_SECONDS: i64 = 60;
 
-pub struct Versa;
+/// With a way past the network to Landform's gateway, where both are one program.
+#[derive(Clone, Default)]
+pub struct Versa(pub Option<Arc<dyn Shortcut>>);
 
 #[async_trait]
 impl Definition for Versa {
@@ -95,6 +98,6 @@ impl Definition for Versa {
             patience: Duration::from_secs(patience),
             authority: text(config, "ca_certificate").map(str::to_owned),
         };
-        Director::new(settings).map_err(|why| wrong("ca_certificate", &why))
+        Director::new(settings, self.0.clone()).map_err(|why| wrong("ca_certificate", &why))
     }
 }
