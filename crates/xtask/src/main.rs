@@ -61,6 +61,9 @@ enum Task {
         seed: u64,
         #[arg(long, default_value_t = 1000)]
         kills: u32,
+        /// For `landform-chaos`, after all others: `--landforms N`, `--cli-of-ten N`, `--pause MS`, `--keep`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
     },
     /// Measures runs per minute: terraform-exec, our `cli` engine, our `native` engine, in one run.
     Bench {
@@ -104,7 +107,7 @@ fn main() -> Result<()> {
         Task::Fuzz { minutes } => test::fuzz(minutes),
         Task::Kills { every_call: true, .. } => test::kills_at_every_call(),
         Task::Kills { applies, seed, .. } => test::kills(applies, seed),
-        Task::Chaos { seed, kills } => test::chaos(seed, kills, &[]),
+        Task::Chaos { seed, kills, args } => test::chaos(seed, kills, &args),
         Task::Oracle { release, args } => test::oracle(release, &args),
         Task::Bench { part: Some(Bench::Control { args }), .. } => test::bench_control(&args),
         Task::Bench { part: Some(Bench::Engine { args }), .. } => test::bench_beside_terraform_exec("engine", &args),
