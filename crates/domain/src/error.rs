@@ -63,7 +63,7 @@ codes! {
     EngineUnknown "engine_unknown" Invalid "Use `native`, `cli` or `auto`.",
     InputInvalid "input_invalid" Unprocessable "An input's name is a variable of the template; its value is any JSON value within the size limit.",
     InputMasked "input_masked" Unprocessable "A sensitive input is shown masked. Leave it out to keep its value, or send the real one.",
-    TemplateInvalid "template_invalid" Unprocessable "A template is an archive of relative files with at least one `.tf` file at its top.",
+    TemplateInvalid "template_invalid" Unprocessable "A template is an archive of relative files with at least one `.tf` file at its top. If the message names a file and a line, mend it there; `landform tf validate` in the folder finds the same.",
     TemplateDenied "template_denied" Unprocessable "Programs in a template run as Landform does. Take them out, or have the operator allow them by name (`landform serve --allow`).",
     VendorInvalid "vendor_invalid" Unprocessable "Compare the template's `vendor.json` with docs/gateway.md.",
     VendorBypassed "vendor_bypassed" Unprocessable "Calls to a vendor go through the gateway, which keeps the vendor's limits. In every block of its provider, set the endpoint to the ephemeral, sensitive variable that docs/gateway.md names, and to nothing else.",
