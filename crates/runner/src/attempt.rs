@@ -234,11 +234,9 @@ impl Attempt<'_> {
             return Ok(fail(broken(format!("given up after {} attempts", self.claim.attempt - 1))));
         }
         if self.claim.kind == Kind::Destroy
-            && let Some(Adoption { address, id, .. }) = self.claim.adopt.first()
+            && let Err(problem) = self.nothing_to_adopt(workspace.state.as_deref())
         {
-            // A destroy imports nothing, so what exists would be forgotten.
-            let message = format!("{address} is to be adopted as {id} and is in no state yet");
-            return Ok(fail(Problem::new(Code::AdoptionPending, message)));
+            return Ok(fail(problem));
         }
         if self.claim.kind == Kind::Destroy && workspace.state.is_none() {
             return self.nothing_to_do().await;
@@ -271,6 +269,18 @@ impl Attempt<'_> {
             Status::Applying(_) => self.apply(engine, workspace, &plan.bytes).await,
             _ => Ok(Done::End(End::Clean)),
         }
+    }
+
+    /// A destroy imports nothing, so what exists and is in no state would be forgotten.
+    fn nothing_to_adopt(&self, state: Option<&[u8]>) -> Result<(), Problem> {
+        for adoption in &self.claim.adopt {
+            if !recover::is_adopted(adoption, state)? {
+                let Adoption { address, id, .. } = adoption;
+                let message = format!("{address} is to be adopted as {id} and is in no state yet");
+                return Err(Problem::new(Code::AdoptionPending, message));
+            }
+        }
+        Ok(())
     }
 
     async fn nothing_to_do(&self) -> Result<Done, StoreError> {
@@ -465,10 +475,11 @@ impl Attempt<'_> {
             Ok(salvaged) => salvaged,
             Err(problem) => return Ok(leave(&self.claim, &problem)),
         };
-        let resolution = match recover::resolve(journal, workspace.state.as_deref(), salvaged) {
+        let resolution = match recover::resolve(journal, workspace.state.as_deref(), salvaged, &self.claim.adopt) {
             Ok(resolution) => resolution,
             Err(problem) => return Ok(leave(&self.claim, &problem)),
         };
+        self.claim.adopt.retain(|adoption| !resolution.adopted.contains(&adoption.address));
         let recovered = resolution.state.clone();
         let updates = &resolution.verdict.updates;
         let interrupted = journal.iter().filter(|entry| updates.contains(&entry.id)).map(|entry| entry.intent.clone());

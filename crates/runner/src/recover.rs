@@ -6,7 +6,7 @@ use landform_domain::recovery::{self, IntentAction, ObjectKey, Objects, OpenInte
 use landform_domain::{Code, Problem};
 use landform_engine::state::{Settled, State, StateError, replay};
 use landform_engine::{Doubted, Intent, Settlement};
-use landform_store::{JournalEntry, Resolution};
+use landform_store::{Adoption, JournalEntry, Resolution};
 use serde_json::Value as Json;
 
 /// Decides from the journal, the state that the attempt began with, and the one that its engine left behind, if any.
@@ -15,6 +15,7 @@ pub(crate) fn resolve(
     journal: &[JournalEntry],
     before: Option<&[u8]>,
     salvaged: Option<Vec<u8>>,
+    adopt: &[Adoption],
 ) -> Result<Resolution, Problem> {
     let (mut open, mut settled) = (Vec::new(), Vec::new());
     for entry in journal {
@@ -37,8 +38,27 @@ pub(crate) fn resolve(
     };
     let (was, is) = (attributes(before)?, attributes(after.as_deref())?);
     let open: Vec<OpenIntent> = open.into_iter().map(|(id, intent)| open_intent(id, intent, &was, &is)).collect();
-    let verdict = recovery::decide(&open, &objects(&was), &objects(&is));
-    Ok(Resolution { verdict, state: after.filter(|state| before != Some(state.as_slice())) })
+    let (was, is) = (objects(&was), objects(&is));
+    let verdict = recovery::decide(&open, &was, &is);
+    // The attempt was told of the adoptions: what is new at such an address has come from one, also by another name. And what
+    // a state had and has no more is over: whatever took its place must not make room for it.
+    let arrived = |key: &ObjectKey| is.get(key).is_some_and(|now| was.get(key) != Some(now));
+    let adopted = |entry: &&Adoption| has(&was, entry) || has(&is, entry) || arrived(&key_of(entry));
+    let adopted = adopt.iter().filter(adopted).map(|adoption| adoption.address.clone()).collect();
+    Ok(Resolution { verdict, state: after.filter(|state| before != Some(state.as_slice())), adopted })
+}
+
+/// Whether a state has the very object that is to be adopted.
+pub(crate) fn is_adopted(adoption: &Adoption, state: Option<&[u8]>) -> Result<bool, Problem> {
+    Ok(has(&objects(&attributes(state)?), adoption))
+}
+
+fn has(objects: &Objects, adoption: &Adoption) -> bool {
+    objects.get(&key_of(adoption)) == Some(&adoption.id)
+}
+
+fn key_of(adoption: &Adoption) -> ObjectKey {
+    ObjectKey { address: adoption.address.clone(), deposed: None }
 }
 
 /// The interrupted updates among these intents, as an engine is told of them.
@@ -135,7 +155,7 @@ mod tests {
     #[test]
     fn settlements_become_the_state_and_an_open_create_is_in_doubt() {
         let journal = [entry(1, "create", "a", made("a", "1")), entry(2, "create", "b", None)];
-        let resolution = resolve(&journal, None, None).unwrap();
+        let resolution = resolve(&journal, None, None, &[]).unwrap();
         assert_eq!(resolution.verdict.doubts.len(), 1);
         assert_eq!(resolution.verdict.doubts[0].address, "thing.b");
         let after = attributes(resolution.state.as_deref()).unwrap();
@@ -147,16 +167,29 @@ mod tests {
         let before = state(1, &[("old", "0")]);
         let journal = [entry(1, "create", "a", None), entry(2, "create", "b", None), entry(3, "delete", "old", None)];
         let salvaged = state(2, &[("a", "1"), ("old", "0")]);
-        let resolution = resolve(&journal, Some(&before), Some(salvaged.clone())).unwrap();
+        let resolution = resolve(&journal, Some(&before), Some(salvaged.clone()), &[]).unwrap();
         assert_eq!(resolution.verdict.doubts.iter().map(|doubt| doubt.intent).collect::<Vec<_>>(), [2]);
         assert_eq!(resolution.state, Some(salvaged));
+    }
+
+    #[test]
+    fn an_object_that_came_into_a_state_is_adopted_no_more() {
+        let adopt =
+            |name: &str, id: &str| Adoption { address: format!("thing.{name}"), id: id.to_owned(), after_doubt: true };
+        let wishes = [adopt("a", "1"), adopt("b", "2"), adopt("c", "3"), adopt("d", "4"), adopt("e", "place/5")];
+        let before = state(1, &[("b", "2"), ("c", "old")]);
+        let salvaged = state(2, &[("a", "1"), ("b", "new"), ("c", "old"), ("e", "5")]);
+        let journal = [entry(1, "import", "a", None)];
+        let resolution = resolve(&journal, Some(&before), Some(salvaged), &wishes).unwrap();
+        assert_eq!(resolution.adopted, ["thing.a", "thing.b", "thing.e"], "c has still to make room, d is nowhere");
+        assert!(is_adopted(&wishes[1], Some(&before)).unwrap() && !is_adopted(&wishes[0], Some(&before)).unwrap());
     }
 
     #[test]
     fn nothing_done_leaves_the_state_alone() {
         let before = state(1, &[("old", "0")]);
         let journal = [entry(1, "create", "a", Some(Settlement::Untouched)), entry(2, "update", "old", None)];
-        let resolution = resolve(&journal, Some(&before), None).unwrap();
+        let resolution = resolve(&journal, Some(&before), None, &[]).unwrap();
         assert!(resolution.verdict.doubts.is_empty());
         assert!(resolution.state.is_none());
     }
@@ -170,7 +203,7 @@ mod tests {
             JournalEntry { id, epoch: 1, intent: serde_json::to_vec(&intent).unwrap(), settlement: None }
         };
         let journal = [entry(1, "a", json!({"id": "1", "key": "new"})), entry(2, "b", json!({"id": "2"}))];
-        let verdict = resolve(&journal, Some(&before), None).unwrap().verdict;
+        let verdict = resolve(&journal, Some(&before), None, &[]).unwrap().verdict;
         assert_eq!((verdict.updates, verdict.resolved), (vec![1], vec![2]));
         let told = doubted(&[journal[0].intent.clone()]).unwrap();
         assert_eq!(told, [Doubted { address: "thing.a".into(), either: vec![json!({"id": "1", "key": "new"})] }]);

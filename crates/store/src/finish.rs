@@ -69,6 +69,8 @@ pub struct Resolution {
     pub verdict: Verdict,
     /// The recovered state, if it differs from the one before.
     pub state: Option<Vec<u8>>,
+    /// Addresses whose object is in a state by now: there is nothing to adopt any more.
+    pub adopted: Vec<String>,
 }
 
 /// A plan that nobody can read for its length is not kept for reading.
@@ -127,10 +129,7 @@ impl Store {
         if let Some(outputs) = finish.outputs {
             keep_outputs(&mut tx, &sealer, &locked, &outputs)?;
         }
-        for address in finish.adopted {
-            let sql = "DELETE FROM adoptions WHERE deployment = $1 AND address = $2";
-            tx.later(sql, params![locked.id.to_string(), address]);
-        }
+        forget_adoptions(&mut tx, &locked, finish.adopted);
         close_journal(&mut tx, &locked, &[]).await?;
         if finish.outcome == Outcome::Succeeded && run.kind != Kind::Check {
             forget_doubted(&mut tx, &locked).await?;
@@ -199,6 +198,7 @@ impl Store {
         if let Some(state) = resolution.state {
             self.insert_state(&mut tx, &sealer, &locked, Some(&run), &state).await?;
         }
+        forget_adoptions(&mut tx, &locked, resolution.adopted);
         let Verdict { doubts, updates, .. } = resolution.verdict;
         doubt(&mut tx, &locked, &updates).await?;
         let open: Vec<i64> = doubts.iter().map(|doubt| doubt.intent).collect();
@@ -209,6 +209,13 @@ impl Store {
         self.inner.meter.moved(run.id, "recover", &run.status, run.engine);
         self.ring_after(&run);
         Ok(run.status)
+    }
+}
+
+fn forget_adoptions(tx: &mut Tx, locked: &Locked, addresses: Vec<String>) {
+    for address in addresses {
+        let sql = "DELETE FROM adoptions WHERE deployment = $1 AND address = $2";
+        tx.later(sql, params![locked.id.to_string(), address]);
     }
 }
 

@@ -107,7 +107,8 @@ suite! {
         an_update_in_doubt_is_told_to_every_plan_until_one_is_carried_out,
         doubts_block_until_they_are_answered,
         a_result_that_was_kept_answers_a_doubt,
-        adoptions_wait_until_they_are_done;
+        adoptions_wait_until_they_are_done,
+        adoptions_end_with_a_recovery_that_finds_them_done;
     retention:
         old_runs_go_and_the_newest_stays,
         old_keys_go,

@@ -33,7 +33,8 @@ pub fn all() -> Result<()> {
     kills_at_every_call()?;
     oracle(true, &[])?;
     oracle(true, &["--live".into(), "--every".into(), LIVE_SAMPLE.into()])?;
-    chaos(1, SHORT_CHAOS, &[])?;
+    // Without the CLI engine until a long run with it has passed: see "Chaos" in docs/reliability.md.
+    chaos(1, SHORT_CHAOS, &["--cli-of-ten", "0"].map(str::to_owned))?;
     shell::step("the demo of the README", release("landform").arg("demo"))?;
     eprintln!("\nAll checks passed in {:.0?}.", begin.elapsed());
     eprintln!("NOT TESTED:");

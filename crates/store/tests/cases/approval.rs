@@ -26,7 +26,7 @@ pub async fn an_approved_plan_is_applied_once(place: Place) {
     store.void_leases(&worker("w")).await.unwrap();
     let recovering = claim(&store).await;
     assert!(matches!(recovering.work, Work::Recover { .. }));
-    let resolution = landform_store::Resolution { verdict: Default::default(), state: None };
+    let resolution = landform_store::Resolution { verdict: Default::default(), state: None, adopted: Vec::new() };
     assert_eq!(store.resolve(&recovering.lease, resolution).await.unwrap(), Status::Planning);
     let again = store.planned(&recovering.lease, crate::place::plan()).await.unwrap();
     assert!(matches!(again, Status::AwaitingApproval { .. }), "a new plan is a new approval");

@@ -37,7 +37,8 @@ pub async fn a_dead_apply_is_recovered_from_its_journal(place: Place) {
     store.void_leases(&worker("w")).await.unwrap();
     let recovering = claim(&store).await;
     assert!(matches!(&recovering.work, Work::Recover { journal } if journal.len() == 2));
-    let resolution = Resolution { verdict: Verdict::default(), state: Some(b"recovered".to_vec()) };
+    let resolution =
+        Resolution { verdict: Verdict::default(), state: Some(b"recovered".to_vec()), adopted: Vec::new() };
     assert_eq!(store.resolve(&recovering.lease, resolution).await.unwrap(), Status::Planning);
     store.intend(&recovering.lease, &[b"x".to_vec()]).await.unwrap();
     store.planned(&recovering.lease, plan()).await.unwrap();
@@ -51,7 +52,7 @@ pub async fn doubts_block_until_they_are_answered(place: Place) {
     let store = place.furnished().await;
     let (recovering, ids) = dead_apply(&store).await;
     let run = recovering.lease.run;
-    let resolution = Resolution { verdict: doubts(&ids[1..]), state: Some(b"recovered".to_vec()) };
+    let resolution = Resolution { verdict: doubts(&ids[1..]), state: Some(b"recovered".to_vec()), adopted: Vec::new() };
     let status_now = store.resolve(&recovering.lease, resolution).await.unwrap();
     assert_eq!(status_now, Status::NeedsRecovery { doubts: doubts(&ids[1..]).doubts });
     // A newer generation is accepted, and waits.
@@ -74,7 +75,7 @@ pub async fn doubts_block_until_they_are_answered(place: Place) {
 pub async fn adoptions_wait_until_they_are_done(place: Place) {
     let store = place.furnished().await;
     let (recovering, ids) = dead_apply(&store).await;
-    let resolution = Resolution { verdict: doubts(&ids), state: None };
+    let resolution = Resolution { verdict: doubts(&ids), state: None, adopted: Vec::new() };
     store.resolve(&recovering.lease, resolution).await.unwrap();
     let answers =
         BTreeMap::from([("thing.0".to_string(), Answer::Adopt("i-1".into())), ("thing.1".to_string(), Answer::Absent)]);
@@ -91,6 +92,28 @@ pub async fn adoptions_wait_until_they_are_done(place: Place) {
     assert!(claim(&store).await.adopt.is_empty());
 }
 
+/// The import was made and the attempt died: its object is in the recovered state.
+pub async fn adoptions_end_with_a_recovery_that_finds_them_done(place: Place) {
+    let store = place.furnished().await;
+    let (recovering, ids) = dead_apply(&store).await;
+    let resolution = Resolution { verdict: doubts(&ids), state: None, adopted: Vec::new() };
+    store.resolve(&recovering.lease, resolution).await.unwrap();
+    let adopt = |id: &str| Answer::Adopt(id.into());
+    let answers = BTreeMap::from([("thing.0".to_string(), adopt("i-1")), ("thing.1".to_string(), adopt("i-2"))]);
+    store.recover(recovering.lease.run, answers, &eve()).await.unwrap();
+    let importing = begin_apply(&store).await;
+    assert_eq!(importing.adopt.len(), 2);
+    store.intend(&importing.lease, &[b"import".to_vec()]).await.unwrap();
+    store.void_leases(&worker("w")).await.unwrap();
+    let again = claim(&store).await;
+    let adopted = vec!["thing.0".to_string()];
+    let resolution = Resolution { verdict: Verdict::default(), state: Some(b"recovered".to_vec()), adopted };
+    assert_eq!(store.resolve(&again.lease, resolution).await.unwrap(), Status::Planning);
+    store.void_leases(&worker("w")).await.unwrap();
+    let left: Vec<String> = claim(&store).await.adopt.into_iter().map(|adoption| adoption.address).collect();
+    assert_eq!(left, ["thing.1"]);
+}
+
 pub async fn a_result_that_was_kept_answers_a_doubt(place: Place) {
     let store = place.furnished().await;
     put(&store, "acme", "site", &[("n", json!(1))]).await;
@@ -101,7 +124,10 @@ pub async fn a_result_that_was_kept_answers_a_doubt(place: Place) {
     let recovering = claim(&store).await;
     assert_eq!(store.settle_spooled(&kept).await.unwrap(), Brought::NotYet, "somebody looks at the journal");
     let run = recovering.lease.run;
-    store.resolve(&recovering.lease, Resolution { verdict: doubts(&ids), state: None }).await.unwrap();
+    store
+        .resolve(&recovering.lease, Resolution { verdict: doubts(&ids), state: None, adopted: Vec::new() })
+        .await
+        .unwrap();
     let other = SpooledSettlement { epoch: kept.epoch + 1, ..kept.clone() };
     assert_eq!(store.settle_spooled(&other).await.unwrap(), Brought::TooLate, "another attempt's");
     assert!(matches!(status(&store, run).await, Status::NeedsRecovery { .. }));
@@ -125,7 +151,7 @@ pub async fn an_update_in_doubt_is_told_to_every_plan_until_one_is_carried_out(p
     store.void_leases(&worker("w")).await.unwrap();
     let recovering = claim(&store).await;
     let verdict = Verdict { updates: vec![ids[0]], resolved: vec![ids[1]], ..Verdict::default() };
-    let resolution = Resolution { verdict, state: Some(b"recovered".to_vec()) };
+    let resolution = Resolution { verdict, state: Some(b"recovered".to_vec()), adopted: Vec::new() };
     assert_eq!(store.resolve(&recovering.lease, resolution).await.unwrap(), Status::Planning);
     store.intend(&recovering.lease, &[b"update c".to_vec()]).await.expect("it blocks nothing");
     let failed = Finish { outcome: Outcome::Failed(Problem::new(Code::ApplyFailed, "no")), ..done("s") };
@@ -139,7 +165,10 @@ pub async fn an_update_in_doubt_is_told_to_every_plan_until_one_is_carried_out(p
     let again = claim(&store).await;
     assert!(matches!(&again.work, Work::Recover { journal } if journal.is_empty()), "it is no attempt's own");
     assert_eq!(again.doubted.len(), 1);
-    store.resolve(&again.lease, Resolution { verdict: Verdict::default(), state: None }).await.unwrap();
+    store
+        .resolve(&again.lease, Resolution { verdict: Verdict::default(), state: None, adopted: Vec::new() })
+        .await
+        .unwrap();
     store.planned(&again.lease, plan()).await.unwrap();
     finish(&store, &again.lease, done("s2")).await;
 
