@@ -1,7 +1,8 @@
 //! The gateway: the one way from this process to a vendor, so that a vendor's limits are kept whoever calls.
 //!
 //! A loopback HTTP server. A run takes a [`Seat`] for each vendor that it speaks to, and its provider is given the seat's
-//! address in place of the vendor's. A call waits for its turn, is sent once, and its answer goes back as it is.
+//! address in place of the vendor's. A call waits for its turn, is sent once, and its answer goes back as it is. A provider
+//! in the same process may hand its call to [`Gateway::call`] instead of the socket; nothing else is different.
 //!
 //! Promises: never more calls of an account and operation than the vendor allows in any window, also when some are under
 //! way; nothing is sent twice unless the vendor said that it did nothing; silence becomes a definite error; who has no

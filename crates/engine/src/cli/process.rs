@@ -277,8 +277,9 @@ mod tests {
         while std::fs::metadata(scratch.path().join("cli.stdout")).unwrap().len() == 0 {
             tokio::time::sleep(LOOK_EVERY).await;
         }
-        let next = running.next(&stop, |line| seen.push(String::from_utf8_lossy(line).into_owned())).await.unwrap();
-        assert!(matches!(next, Next::Ended(Ended { asked_to_stop: true, .. })));
+        let next = running.next(&stop, |line| seen.push(String::from_utf8_lossy(line).into_owned()));
+        let next = tokio::time::timeout(Duration::from_secs(60), next).await.expect("it waits for an answer");
+        assert!(matches!(next, Ok(Next::Ended(Ended { asked_to_stop: true, .. }))));
         assert_eq!(seen, ["nothing"]);
     }
 

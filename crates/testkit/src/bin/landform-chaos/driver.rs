@@ -15,9 +15,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::Door;
 
-/// How long anything may take that should happen. With several kills a second, a run of the CLI engine seldom lives to
-/// see its end; that it does not come at all is what would be wrong.
-const PATIENCE: Duration = Duration::from_secs(900);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What the judge has seen.
 #[derive(Default)]
