@@ -19,6 +19,10 @@ pub enum Outcome {
     Refused,
     /// Sent, and no answer came.
     Silence,
+    /// Sent, and the answer leaves it open whether it was carried out.
+    Unclear,
+    /// It was not sent: the same call was before, and nobody knows whether it was carried out.
+    Again,
     /// The vendor could not be reached.
     Unreachable,
 }
@@ -30,8 +34,19 @@ impl Outcome {
             Outcome::RateLimited => "rate_limited",
             Outcome::Refused => "refused",
             Outcome::Silence => "silence",
+            Outcome::Unclear => "unclear",
+            Outcome::Again => "again",
             Outcome::Unreachable => "unreachable",
         }
+    }
+
+    fn was_sent(self) -> bool {
+        !matches!(self, Outcome::Refused | Outcome::Again)
+    }
+
+    /// Nobody knows whether it was carried out.
+    pub(crate) fn leaves_open(self) -> bool {
+        matches!(self, Outcome::Silence | Outcome::Unclear)
     }
 }
 
@@ -86,20 +101,31 @@ pub struct Tally {
     pub refused: u64,
     /// Sent without an answer.
     pub silences: u64,
+    /// Sent, with an answer that leaves it open whether they were carried out.
+    pub unclear: u64,
+    /// Not sent, since the same call was before and nobody knows what became of it.
+    pub again: u64,
     /// How long calls have waited, all together.
     pub held: Duration,
 }
 
 impl Tally {
+    /// How often nobody knew whether a call was carried out.
+    pub fn doubts(&self) -> u64 {
+        self.silences + self.unclear + self.again
+    }
+
     pub(crate) fn add(&mut self, operation: &str, outcome: Outcome, held: Duration) {
         self.held += held;
         match outcome {
             Outcome::Refused => self.refused += 1,
             Outcome::RateLimited => self.rate_limited += 1,
             Outcome::Silence => self.silences += 1,
+            Outcome::Unclear => self.unclear += 1,
+            Outcome::Again => self.again += 1,
             Outcome::Answered | Outcome::Unreachable => {}
         }
-        if outcome != Outcome::Refused {
+        if outcome.was_sent() {
             let full = self.sent.len() >= MOST_OPERATIONS && !self.sent.contains_key(operation);
             let operation = if full { THE_REST } else { operation };
             *self.sent.entry(operation.to_owned()).or_default() += 1;

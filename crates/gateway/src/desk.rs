@@ -59,8 +59,8 @@ pub(crate) struct Wish<'a> {
 impl Desk {
     pub(crate) fn new(account: &str, past: &Arc<Past>) -> Desk {
         let mut state = State::default();
-        for (operation, ended) in past.of(account) {
-            state.account.remember(operation, *ended);
+        for (operation, ended, longest) in past.of(account) {
+            state.account.remember(operation, *ended, *longest);
         }
         let (account, past) = (account.to_owned(), past.clone());
         Desk { account, past, state: Mutex::new(state), changed: Notify::new() }
@@ -144,7 +144,7 @@ impl Desk {
         let Some(ended) = Instant::now().checked_sub(age).filter(|_| age < longest) else { return };
         let mut state = lock(&self.state);
         for _ in 0..calls {
-            state.account.remember(operation, ended);
+            state.account.remember(operation, ended, longest);
             self.past.inherit(&self.account, operation, longest, age);
         }
     }

@@ -51,6 +51,18 @@ impl Said {
         let now = text(header::DATE).and_then(|date| httpdate::parse_http_date(date).ok());
         Some(date.duration_since(now.unwrap_or_else(SystemTime::now)).unwrap_or_default())
     }
+
+    /// Whether the call was carried out cannot be told from it: the vendor failed, maybe after its work was done, or says
+    /// that it has done it in words that nobody can read to their end.
+    pub(crate) fn leaves_open(&self) -> bool {
+        let kind = self.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let broken = || {
+            kind.to_ascii_lowercase().contains("json")
+                && !self.body.is_empty()
+                && serde_json::from_slice::<serde::de::IgnoredAny>(&self.body).is_err()
+        };
+        self.status.is_server_error() || self.status.is_success() && broken()
+    }
 }
 
 /// How a vendor's identity is checked.
@@ -183,6 +195,28 @@ fn text(error: reqwest::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_leaves_it_open_if_the_vendor_failed_or_broke_off() {
+        let open = |status: u16, kind: &'static str, body: &'static str| {
+            let headers = [(header::CONTENT_TYPE, kind.parse().unwrap())].into_iter().collect();
+            Said { status: StatusCode::from_u16(status).unwrap(), headers, body: body.into() }.leaves_open()
+        };
+        for status in [500, 502, 503, 504, 599] {
+            assert!(open(status, "text/plain", ""), "{status}");
+        }
+        assert!(open(200, "application/json; charset=utf-8", r#"{"data": {"#));
+        assert!(open(201, "application/vnd.x+JSON", "["));
+        for (status, kind, body) in [
+            (200, "application/json", r#"{"errors": []}"#),
+            (201, "application/json", ""),
+            (200, "text/html", "<p>"),
+            (404, "application/json", "{"),
+            (409, "text/plain", ""),
+        ] {
+            assert!(!open(status, kind, body), "{status} {kind} {body}");
+        }
+    }
 
     #[test]
     fn a_vendor_says_how_long_to_wait_in_seconds_or_by_a_date() {

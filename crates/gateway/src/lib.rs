@@ -5,7 +5,8 @@
 //! in the same process may hand its call to [`Gateway::call`] instead of the socket; nothing else is different.
 //!
 //! Promises: never more calls of an account and operation than the vendor allows in any window, also when some are under
-//! way; nothing is sent twice unless the vendor said that it did nothing; silence becomes a definite error; who has no
+//! way; nothing is sent twice unless the vendor said that it did nothing; silence becomes a definite error; what may have
+//! been carried out already and is not known to be repeatable is not sent again, however often a client asks; who has no
 //! seat gets nothing through; windows outlive the process. Queues are bounded, fair between tenants, and a person comes
 //! before a check.
 //! Absent on purpose: what a vendor's calls mean, runs, tables. What is known about a vendor is data ([`Vendor`]).
@@ -15,6 +16,7 @@ mod counts;
 mod desk;
 mod forward;
 mod handover;
+mod once;
 mod past;
 mod seat;
 mod serve;
@@ -25,4 +27,4 @@ pub use counts::{Outcome, Tally, Total};
 pub use handover::Handover;
 pub use seat::{Booking, NoSeat, Seat};
 pub use serve::Gateway;
-pub use vendor::{Vendor, VendorError};
+pub use vendor::{Asked, Vendor, VendorError};

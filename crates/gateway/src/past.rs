@@ -17,9 +17,12 @@ const LARGE: u64 = 8 << 20;
 #[derive(Default)]
 pub(crate) struct Past {
     book: Mutex<Option<Book>>,
-    /// Operations and when they count as ended, by account.
-    found: HashMap<String, Vec<(String, Instant)>>,
+    /// By account.
+    found: HashMap<String, Vec<Found>>,
 }
+
+/// An operation, when it counts as ended, and the length of the longest window that sees it.
+type Found = (String, Instant, Duration);
 
 struct Book {
     path: PathBuf,
@@ -66,17 +69,17 @@ impl Past {
             Err(error) => return Err(error),
         };
         let (moment, now) = (Instant::now(), now());
-        let mut found: HashMap<String, Vec<(String, Instant)>> = HashMap::new();
+        let mut found: HashMap<String, Vec<Found>> = HashMap::new();
         for (_, line) in still_counting(&text) {
             let age = now.saturating_sub(line.at + ANSWER);
             let Some(ended) = moment.checked_sub(age) else { continue };
             let calls = found.entry(line.account.to_owned()).or_default();
-            calls.extend(line.operations.iter().map(|operation| ((*operation).to_owned(), ended)));
+            calls.extend(line.operations.iter().map(|operation| ((*operation).to_owned(), ended, line.longest)));
         }
         Ok(Past { book: Mutex::new(Some(Book::begin(path, &text)?)), found })
     }
 
-    pub(crate) fn of(&self, account: &str) -> &[(String, Instant)] {
+    pub(crate) fn of(&self, account: &str) -> &[Found] {
         self.found.get(account).map(Vec::as_slice).unwrap_or_default()
     }
 
@@ -143,7 +146,7 @@ mod tests {
         // One from long ago, and one that was torn.
         file.write_all(b"1000 60 v:1 look\n1000000000000000 60 v:1 lo").unwrap();
         let again = Past::open(&path).unwrap();
-        let found: Vec<&str> = again.of("v:1").iter().map(|(operation, _)| operation.as_str()).collect();
+        let found: Vec<&str> = again.of("v:1").iter().map(|(operation, ..)| operation.as_str()).collect();
         assert_eq!(found, ["look"]);
         assert!(again.of("v:2").is_empty());
         assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 1);

@@ -14,6 +14,7 @@ use sha2::Sha256;
 use crate::budget::{Ask, Urgency};
 use crate::counts::{Outcome, Tally, lock};
 use crate::desk::{Desk, Turn, Wish};
+use crate::once::Once;
 use crate::serve::Inner;
 use crate::vendor::Vendor;
 
@@ -53,6 +54,8 @@ pub(crate) struct Held {
     pub(crate) booking: Booking,
     pub(crate) desk: Arc<Desk>,
     tally: Mutex<Tally>,
+    /// A seat is one run's attempt: whoever comes after it has looked what became of its calls, and may repeat them.
+    pub(crate) once: Once,
     /// What it was let in for, by operation.
     expected: Mutex<BTreeMap<String, u64>>,
 }
@@ -61,7 +64,8 @@ impl Seat {
     pub(crate) fn take(gateway: &Arc<Inner>, booking: Booking) -> Result<Seat, NoSeat> {
         check(booking.endpoint.expose())?;
         let desk = gateway.desk(&booking.account);
-        let held = Arc::new(Held { booking, desk, tally: Mutex::default(), expected: Mutex::default() });
+        let held = Held { booking, desk, tally: Mutex::default(), once: Once::default(), expected: Mutex::default() };
+        let held = Arc::new(held);
         let mut seats = lock(&gateway.seats);
         let mut number = 0u32;
         let secret = loop {

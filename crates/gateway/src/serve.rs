@@ -21,8 +21,10 @@ use crate::counts::{Outcome, Total, Totals, lock};
 use crate::desk::Desk;
 use crate::forward::{self, Answer, Forwarder, Said};
 use crate::handover::{Calls, Handover};
+use crate::once::{NoPass, Pass, Print};
 use crate::past::Past;
 use crate::seat::{Booking, Held, NoSeat, Seat};
+use crate::vendor::Asked;
 
 const LARGEST_BODY: usize = 16 << 20;
 /// Tells our own answers from the vendor's.
@@ -180,16 +182,22 @@ async fn answer(gateway: &Arc<Inner>, head: &Parts, body: Bytes) -> Response<Byt
         return too_large();
     }
     let vendor = &held.booking.vendor;
-    let operations = vendor.classify(head.method.as_str(), rest, &body);
+    let Asked { operations, repeatable } = vendor.classify(head.method.as_str(), rest, &body);
     let url = target(held.booking.endpoint.expose(), rest, head.uri.query());
     let arrived = Instant::now();
     let deadline = arrived + vendor.hold();
-    let call = Call { gateway, held: &held, operations: &operations };
+    let mut call = Call { gateway, held: &held, operations: &operations, pass: None };
+    if !repeatable {
+        match held.once.pass(Print::of(head, rest, &body), deadline).await {
+            Ok(pass) => call.pass = Some(pass),
+            Err(why) => return call.not_passed(why, arrived.elapsed()),
+        }
+    }
+    let mut waited_since = arrived;
     let Ok(mut turn) = held.ask(&operations) else {
-        call.count(Outcome::Refused, Duration::ZERO);
+        call.count(Outcome::Refused, waited_since.elapsed());
         return later(Duration::from_secs(1), "too many calls wait for this account");
     };
-    let mut waited_since = arrived;
     loop {
         let come = turn.wait(deadline).await;
         let waited = waited_since.elapsed();
@@ -222,7 +230,18 @@ async fn answer(gateway: &Arc<Inner>, head: &Parts, body: Bytes) -> Response<Byt
                 waited_since = Instant::now();
             }
             Answer::Said(said) => {
-                sent.ended(Outcome::Answered);
+                // What may be repeated leaves no question: it is asked again.
+                let open = !repeatable && said.leaves_open();
+                sent.ended(if open { Outcome::Unclear } else { Outcome::Answered });
+                if open {
+                    let status = said.status.as_u16();
+                    tracing::warn!(
+                        vendor = vendor.vendor,
+                        ?operations,
+                        status,
+                        "the vendor's answer leaves it open whether it carried the call out"
+                    );
+                }
                 turn.answered();
                 return passed_on(said);
             }
@@ -236,7 +255,7 @@ async fn answer(gateway: &Arc<Inner>, head: &Parts, body: Bytes) -> Response<Byt
                 sent.ended(Outcome::Silence);
                 tracing::warn!(vendor = vendor.vendor, ?operations, why, "no answer from the vendor");
                 let what = format!("the vendor did not answer; whether it carried the call out is not known: {why}");
-                return own(StatusCode::GATEWAY_TIMEOUT, "silence", &what);
+                return own(NOT_AGAIN, "silence", &what);
             }
         }
     }
@@ -246,9 +265,26 @@ struct Call<'a> {
     gateway: &'a Inner,
     held: &'a Held,
     operations: &'a [String],
+    /// For what must not be sent twice.
+    pass: Option<Pass<'a>>,
 }
 
 impl Call<'_> {
+    fn not_passed(&self, why: NoPass, waited: Duration) -> Response<Bytes> {
+        let what = match why {
+            NoPass::Busy => {
+                self.count(Outcome::Refused, waited);
+                return later(Duration::from_secs(1), "the same call is under way");
+            }
+            NoPass::Again => "the same call was sent before, and whether the vendor carried it out is not known",
+            NoPass::TooManyOpen => "of too many calls before it is not known whether the vendor carried them out",
+        };
+        self.count(Outcome::Again, waited);
+        let vendor = &self.held.booking.vendor.vendor;
+        tracing::warn!(vendor, operations = ?self.operations, what, "a call was not sent");
+        own(NOT_AGAIN, "again", &format!("{what}; nothing was sent"))
+    }
+
     fn count(&self, outcome: Outcome, waited: Duration) {
         self.held.count(self.gateway, self.operations, outcome, waited);
     }
@@ -262,8 +298,10 @@ struct Sent<'a> {
 
 impl Sent<'_> {
     fn ended(&mut self, outcome: Outcome) {
-        if let Some(call) = self.call.take() {
-            call.count(outcome, self.waited);
+        let Some(call) = self.call.take() else { return };
+        call.count(outcome, self.waited);
+        if outcome.leaves_open() {
+            call.pass.as_ref().inspect(|pass| pass.left_open());
         }
     }
 }
@@ -273,6 +311,10 @@ impl Drop for Sent<'_> {
         self.ended(Outcome::Silence);
     }
 }
+
+/// Says that a call was sent and failed, to clients that would send it again after a 5xx (Cato's provider does, also what
+/// makes a site): nobody knows whether it was carried out, and there would be two.
+const NOT_AGAIN: StatusCode = StatusCode::FAILED_DEPENDENCY;
 
 /// The secret, and the path below the vendor's address.
 fn split(path: &str) -> (&str, &str) {
@@ -290,7 +332,7 @@ fn target(endpoint: &str, rest: &str, query: Option<&str>) -> String {
 fn passed_on(said: Said) -> Response<Bytes> {
     if said.status.is_redirection() && said.headers.contains_key(header::LOCATION) {
         let what = "the vendor answers with another address; set the connection's address to that one";
-        return own(StatusCode::BAD_GATEWAY, "redirect", what);
+        return own(NOT_AGAIN, "redirect", what);
     }
     let mut response = Response::new(said.body);
     *response.status_mut() = said.status;

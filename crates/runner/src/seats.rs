@@ -182,9 +182,9 @@ impl Seats {
         self.0.iter().map(Seat::address)
     }
 
-    /// Calls without an answer of which nobody finds out what became of them.
-    pub(crate) fn silences(&self) -> u64 {
-        self.0.iter().filter(|seat| !seat.vendor().looks_up_after_silence).map(|seat| seat.tally().silences).sum()
+    /// Calls that may have been carried out, or not, and of which nobody finds out what became of them.
+    pub(crate) fn doubts(&self) -> u64 {
+        self.0.iter().filter(|seat| !seat.vendor().looks_up_after_silence).map(|seat| seat.tally().doubts()).sum()
     }
 
     /// What was asked of each vendor, for the run's log.
@@ -206,6 +206,8 @@ fn note(vendor: &str, tally: &Tally) -> Option<String> {
         (tally.rate_limited, "met the vendor's rate limit"),
         (tally.refused, "put off to keep the vendor's limits"),
         (tally.silences, "without an answer"),
+        (tally.unclear, "with an answer that leaves open whether they were carried out"),
+        (tally.again, "not sent again, since nobody knows whether the first was carried out"),
     ] {
         if count > 0 {
             note += &format!("; {count} {what}");

@@ -32,8 +32,17 @@ impl Log {
         !std::mem::replace(&mut self.asked, true)
     }
 
-    pub(super) fn send(&mut self) {
+    pub(super) fn send(&mut self, now: Instant) {
         self.under_way += 1;
+        while self.ended.front().is_some_and(|ended| *ended + self.longest <= now) {
+            self.ended.pop_front();
+        }
+    }
+
+    /// A call that was made before anybody counted here; a window of this length can see it.
+    pub(super) fn inherit(&mut self, ended: Instant, longest: Duration) {
+        self.longest = self.longest.max(longest);
+        self.remember(ended);
     }
 
     pub(super) fn remember(&mut self, ended: Instant) {
@@ -42,12 +51,10 @@ impl Log {
         self.ended.insert(place, ended);
     }
 
+    /// `at` may be yet to come: it says nothing about which of the others are over.
     pub(super) fn done(&mut self, at: Instant) {
         self.under_way = self.under_way.saturating_sub(1);
         self.remember(at);
-        while self.ended.front().is_some_and(|ended| *ended + self.longest <= at) {
-            self.ended.pop_front();
-        }
     }
 
     pub(super) fn close(&mut self, now: Instant, wait: Option<Duration>, windows: &[Window]) {
@@ -134,5 +141,26 @@ impl Log {
 
     fn inside(&self, window: &Window, now: Instant) -> usize {
         self.ended.len() - self.ended.partition_point(|ended| *ended + window.length <= now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Also of an operation without limits, which a client may call for ever.
+    #[test]
+    fn what_no_window_sees_is_forgotten() {
+        let minute = Window { calls: 2, length: Duration::from_secs(60) };
+        for (windows, most) in [(&[][..], 1), (&[minute], 60)] {
+            let (mut log, start) = (Log::default(), Instant::now());
+            log.keep_for(windows);
+            for second in 0..1_000 {
+                let now = start + Duration::from_secs(second);
+                log.send(now);
+                log.done(now);
+                assert!(log.ended.len() <= most, "{} after {second} s", log.ended.len());
+            }
+        }
     }
 }

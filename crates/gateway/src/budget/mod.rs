@@ -137,9 +137,10 @@ impl Account {
         all.filter(|(_, calls)| !calls.ended.is_empty()).collect()
     }
 
-    /// A call that was made before anybody counted here.
-    pub fn remember(&mut self, operation: &str, ended: Instant) {
-        self.logs.entry(operation.to_owned()).or_default().remember(ended);
+    /// A call that was made before anybody counted here, of an operation whose longest window has this length: it is
+    /// handed on also if nobody here asks for the operation.
+    pub fn remember(&mut self, operation: &str, ended: Instant, longest: Duration) {
+        self.logs.entry(operation.to_owned()).or_default().inherit(ended, longest);
     }
 
     /// What a call that is under way was asked as.
@@ -169,7 +170,7 @@ impl Account {
             }
             let waiting = self.waiting.remove(&ticket).expect("it was just there");
             for (operation, _) in &waiting.ask.operations {
-                self.logs.entry(operation.clone()).or_default().send();
+                self.logs.entry(operation.clone()).or_default().send(now);
             }
             self.under_way.insert(ticket, waiting);
             self.now_serving = self.now_serving.max(turn);

@@ -123,6 +123,33 @@ fn a_full_window_opens_when_its_oldest_call_is_old_enough() {
     assert_eq!(account.expected_wait(tickets[3], at(1_200)), Duration::from_millis(1_000));
 }
 
+/// A call without an answer counts for longer. That must not make others count for less.
+#[test]
+fn silence_makes_no_room_before_its_time() {
+    let (mut account, start) = (Account::default(), Instant::now());
+    let at = |millis| start + Duration::from_millis(millis);
+    let tickets: Vec<Ticket> = (0..3).map(|_| account.ask(ask("a", "look", &[window(2, 1_000)])).unwrap()).collect();
+    assert_eq!(account.admit(at(0)), tickets[..2]);
+    account.done(tickets[0], at(50));
+    // Given up at 100, and it may be on its way until 2,100.
+    account.done(tickets[1], at(2_100));
+    assert_eq!(account.admit(at(100)), []);
+    assert_eq!(account.next_change(at(100)), Some(at(1_050)));
+    assert_eq!(account.admit(at(1_049)), []);
+    assert_eq!(account.admit(at(1_050)), tickets[2..]);
+}
+
+/// What was inherited is handed on, also by an owner that has not used it.
+#[test]
+fn what_was_inherited_is_handed_on_as_long_as_a_window_sees_it() {
+    let (mut account, now) = (Account::default(), Instant::now());
+    account.remember("look", now, Duration::from_secs(60));
+    let later = |seconds| now + Duration::from_secs(seconds);
+    assert_eq!(account.past(later(10))["look"].longest, Duration::from_secs(60));
+    assert!(!account.is_idle(later(59)));
+    assert!(account.past(later(60)).is_empty() && account.is_idle(later(60)));
+}
+
 #[test]
 fn a_tenant_with_many_calls_waits_for_one_with_few() {
     let (mut account, now) = (Account::default(), Instant::now());

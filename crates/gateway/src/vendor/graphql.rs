@@ -4,17 +4,23 @@
 /// Deeper than any client nests fragments.
 const MOST_FRAGMENTS: usize = 16;
 
-/// The root fields of the operation with this name, or of the only one. A field in `inside` stands for the fields within
-/// it. `None`: this cannot be read.
-pub(super) fn operations(query: &str, name: Option<&str>, inside: &[String]) -> Option<Vec<String>> {
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    /// The root fields; a field in `inside` stands for the fields within it.
+    pub(super) fields: Vec<String>,
+    pub(super) is_mutation: bool,
+}
+
+/// The operation with this name, or the only one. `None`: this cannot be read.
+pub(super) fn read(query: &str, name: Option<&str>, inside: &[String]) -> Option<Request> {
     let tokens = tokens(query)?;
     let document = Document::read(&tokens)?;
     let operation = match name.filter(|name| !name.is_empty()) {
-        Some(name) => document.operations.iter().find(|operation| operation.0 == name)?,
+        Some(name) => document.operations.iter().find(|operation| operation.name == name)?,
         None => document.operations.first().filter(|_| document.operations.len() == 1)?,
     };
     let mut found = Vec::new();
-    document.fields(operation.1, 0, &mut |field, within| match within
+    document.fields(operation.selection, 0, &mut |field, within| match within
         .filter(|_| inside.iter().any(|name| name == field))
     {
         Some(within) => document.fields(within, 0, &mut |field, _| {
@@ -27,7 +33,7 @@ pub(super) fn operations(query: &str, name: Option<&str>, inside: &[String]) -> 
         }
     })?;
     found.sort_unstable();
-    (!found.is_empty()).then_some(found)
+    (!found.is_empty()).then_some(Request { fields: found, is_mutation: operation.is_mutation })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,9 +100,15 @@ fn text(rest: &str) -> Option<usize> {
 
 type Selection<'a> = &'a [Token<'a>];
 
+struct Operation<'a> {
+    name: &'a str,
+    is_mutation: bool,
+    selection: Selection<'a>,
+}
+
 #[derive(Default)]
 struct Document<'a> {
-    operations: Vec<(&'a str, Selection<'a>)>,
+    operations: Vec<Operation<'a>>,
     fragments: Vec<(&'a str, Selection<'a>)>,
 }
 
@@ -108,13 +120,14 @@ impl<'a> Document<'a> {
             let open = at + braces_at(&tokens[at..])?;
             let end = matching(tokens, open)?;
             let within = &tokens[open + 1..end];
-            match &tokens[at..open] {
-                [] => document.operations.push(("", within)),
+            let operation = |kind: &str, name| Operation { name, is_mutation: kind == "mutation", selection: within };
+            match tokens[at..open] {
+                [] => document.operations.push(operation("query", "")),
                 [Token::Name("fragment"), Token::Name(name), ..] => document.fragments.push((name, within)),
-                [Token::Name("query" | "mutation" | "subscription"), Token::Name(name), ..] => {
-                    document.operations.push((name, within));
+                [Token::Name(kind @ ("query" | "mutation" | "subscription")), ref rest @ ..] => {
+                    let name = if let [Token::Name(name), ..] = rest { *name } else { "" };
+                    document.operations.push(operation(kind, name));
                 }
-                [Token::Name("query" | "mutation" | "subscription"), ..] => document.operations.push(("", within)),
                 _ => return None,
             }
             at = end + 1;
@@ -217,7 +230,7 @@ mod tests {
     use super::*;
 
     fn of(query: &str, name: Option<&str>) -> Option<Vec<String>> {
-        operations(query, name, &["site".to_owned()])
+        read(query, name, &["site".to_owned()]).map(|request| request.fields)
     }
 
     #[test]
@@ -251,6 +264,15 @@ mod tests {
                 "{query}"
             );
         }
+    }
+
+    #[test]
+    fn what_changes_something_says_so() {
+        let is_mutation = |query, name| read(query, name, &[]).unwrap().is_mutation;
+        assert!(is_mutation("mutation { a }", None) && is_mutation("mutation m($x: Int) @d { a }", None));
+        assert!(!is_mutation("{ mutation }", None) && !is_mutation("query mutation { a }", Some("mutation")));
+        let both = "query look { a } mutation make { b }";
+        assert!(is_mutation(both, Some("make")) && !is_mutation(both, Some("look")));
     }
 
     #[test]

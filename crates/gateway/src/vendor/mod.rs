@@ -53,13 +53,17 @@ pub struct Vendor {
     pub concurrency: Option<usize>,
     #[serde(default)]
     rate_limited: RateLimited,
+    /// Operations that come to the same however often they are carried out; `*` at the end is any rest of a name.
+    #[serde(default)]
+    repeatable: Vec<String>,
     /// How long a call may wait here for its turn.
     #[serde(default = "hold_seconds")]
     hold_seconds: u64,
     /// How long the vendor may take to answer.
     #[serde(default = "answer_seconds")]
     answer_seconds: u64,
-    /// The provider itself finds out what became of a call without an answer. Otherwise what it was to make is in doubt.
+    /// The provider itself finds out what became of a call that nobody knows the end of. Otherwise what it was to make is
+    /// in doubt.
     #[serde(default)]
     pub looks_up_after_silence: bool,
 }
@@ -117,6 +121,15 @@ fn answer_seconds() -> u64 {
     ANSWER_SECONDS
 }
 
+/// What a call asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// What the vendor will count it as.
+    pub operations: Vec<String>,
+    /// It is known to come to the same, once carried out or twice.
+    pub repeatable: bool,
+}
+
 /// Reads a template's file.
 pub fn parse(text: &[u8]) -> Result<Vec<Arc<Vendor>>, VendorError> {
     let wrong = |error: serde_json::Error| VendorError(error.to_string());
@@ -143,6 +156,11 @@ pub fn built_in() -> Vec<Arc<Vendor>> {
 fn word(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     !text.is_empty() && text.len() <= 80 && text.chars().all(plain)
+}
+
+/// Whether this is the name of an operation, or a beginning of it with a `*`.
+fn fits(name: &str, operation: &str) -> bool {
+    name.strip_suffix('*').map_or(name == operation, |beginning| operation.starts_with(beginning))
 }
 
 impl Vendor {
@@ -174,6 +192,16 @@ impl Vendor {
         }
         if self.rate_limited.statuses.iter().any(|status| !(400..600).contains(status)) {
             return Err("`rate_limited.statuses` are statuses of errors, such as 429".into());
+        }
+        for name in &self.repeatable {
+            if !word(name.strip_suffix('*').unwrap_or(name)) {
+                return Err(format!("`repeatable`: {name:?} is no operation, nor the beginning of one and a `*`"));
+            }
+            if let Operations::Rest(patterns) = &self.operations
+                && !patterns.iter().any(|pattern| fits(name, &pattern.operation))
+            {
+                return Err(format!("`repeatable`: {name:?} is none of the `operations`"));
+            }
         }
         Ok(())
     }
@@ -209,20 +237,35 @@ impl Vendor {
         pairs.into_iter().flatten().map(window).collect()
     }
 
-    /// What the vendor will count a call as.
-    pub fn classify(&self, method: &str, path: &str, body: &[u8]) -> Vec<String> {
+    /// What a call asks for. What cannot be read is not known to be repeatable.
+    pub fn classify(&self, method: &str, path: &str, body: &[u8]) -> Asked {
+        let by_method = rest::is_idempotent(method);
         match &self.operations {
             Operations::Rest(patterns) => {
                 let found = patterns.iter().find(|pattern| pattern.fits(method, path));
-                vec![found.map_or_else(|| OTHER.to_owned(), |pattern| pattern.operation.clone())]
+                let operation = found.map(|pattern| pattern.operation.as_str());
+                let repeatable = by_method || operation.is_some_and(|operation| self.may_repeat(operation));
+                Asked { operations: vec![operation.unwrap_or(OTHER).to_owned()], repeatable }
             }
             Operations::GraphQl { inside } => {
                 let body: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
                 let name = body["operationName"].as_str();
-                let fields = body["query"].as_str().and_then(|query| graphql::operations(query, name, inside));
-                fields.unwrap_or_else(|| vec![name.filter(|name| word(name)).unwrap_or(OTHER).to_owned()])
+                match body["query"].as_str().and_then(|query| graphql::read(query, name, inside)) {
+                    Some(graphql::Request { fields, is_mutation }) => {
+                        let repeatable = !is_mutation || fields.iter().all(|field| self.may_repeat(field));
+                        Asked { operations: fields, repeatable }
+                    }
+                    None => {
+                        let name = name.filter(|name| word(name)).unwrap_or(OTHER);
+                        Asked { operations: vec![name.to_owned()], repeatable: by_method }
+                    }
+                }
             }
         }
+    }
+
+    fn may_repeat(&self, operation: &str) -> bool {
+        self.repeatable.iter().any(|name| fits(name, operation))
     }
 
     /// Whether the vendor has refused a call for its rate, and nothing was done.
@@ -267,14 +310,55 @@ mod tests {
         assert_eq!(cato.windows("addIpsecIkeV2Site"), [window(120, 60)]);
         let versa = vendors.iter().find(|vendor| vendor.vendor == "versa").unwrap();
         assert_eq!(versa.windows("device.create"), []);
-        assert_eq!(versa.classify("GET", "/vnms/tasks/task/7", b""), ["task.read"]);
-        assert_eq!(versa.classify("POST", "/vnms/sdwan/workflow/devices/device/deploy/x", b""), ["device.deploy"]);
-        assert_eq!(versa.classify("GET", "/elsewhere", b""), ["other"]);
+        let operations = |method, path| versa.classify(method, path, b"").operations;
+        assert_eq!(operations("GET", "/vnms/tasks/task/7"), ["task.read"]);
+        assert_eq!(operations("POST", "/vnms/sdwan/workflow/devices/device/deploy/x"), ["device.deploy"]);
+        assert_eq!(operations("GET", "/elsewhere"), ["other"]);
+    }
+
+    #[test]
+    fn what_makes_something_is_repeatable_at_no_vendor_and_what_sets_something_is() {
+        let vendors = built_in();
+        let versa = vendors.iter().find(|vendor| vendor.vendor == "versa").unwrap();
+        for (method, path, repeatable) in [
+            ("GET", "/elsewhere", true),
+            ("PUT", "/elsewhere", true),
+            ("DELETE", "/nextgen/deviceGroup/x", true),
+            ("POST", "/auth/token", true),
+            ("POST", "/vnms/sdwan/workflow/devices/device/deploy/x", true),
+            ("POST", "/vnms/template/applyTemplate/x", true),
+            ("POST", "/vnms/sdwan/workflow/devices/device", false),
+            ("POST", "/nextgen/deviceGroup", false),
+            ("POST", "/api/config/devices/device/x", false),
+            ("PATCH", "/api/config/devices/device/x", false),
+            ("POST", "/elsewhere", false),
+            ("BREW", "/elsewhere", false),
+        ] {
+            assert_eq!(versa.classify(method, path, b"").repeatable, repeatable, "{method} {path}");
+        }
+        let cato = vendors.iter().find(|vendor| vendor.vendor == "cato").unwrap();
+        for (query, repeatable) in [
+            ("{ addSite }", true),
+            ("mutation { site { updateSite { id } } }", true),
+            ("mutation { site { a: removeSite { id } updateSite { id } } }", true),
+            ("mutation { site { updateSite { id } addSite { id } } }", false),
+            ("mutation { site { updateSite: addSite { id } } }", false),
+            ("mutation { policy { updateRule { id } } }", false),
+            ("mutation {", false),
+        ] {
+            let body = serde_json::json!({"query": query, "operationName": null}).to_string();
+            assert_eq!(cato.classify("POST", "/", body.as_bytes()).repeatable, repeatable, "{query}");
+        }
+        // A name that the client has made up says nothing.
+        let made_up = br#"{"operationName": "updateSite", "query": "mutation updateSite {"}"#;
+        assert!(!cato.classify("POST", "/", made_up).repeatable);
+        let several = br#"[{"query": "{ look }"}, {"query": "mutation { site { addSite { id } } }"}]"#;
+        assert!(!cato.classify("POST", "/", several).repeatable);
     }
 
     #[test]
     fn what_is_wrong_is_said_with_its_place() {
-        assert!(with("").is_ok());
+        assert!(with("").is_ok() && with(r#", "repeatable": ["a.read", "a.*"]"#).is_ok());
         for (more, said) in [
             (r#", "limit": {}"#, "unknown field `limit`"),
             (r#", "limits": {"a": [[0, 60]]}"#, "limits.a"),
@@ -282,6 +366,10 @@ mod tests {
             (r#", "concurrency": 0"#, "concurrency"),
             (r#", "hold_seconds": 500"#, "hold_seconds"),
             (r#", "rate_limited": {"statuses": [200]}"#, "rate_limited.statuses"),
+            (r#", "repeatable": "a.read""#, "expected a sequence"),
+            (r#", "repeatable": ["*"]"#, r#"`repeatable`: "*" is no operation"#),
+            (r#", "repeatable": ["a*d"]"#, r#"`repeatable`: "a*d" is no operation"#),
+            (r#", "repeatable": ["a.read", "b.*"]"#, r#""b.*" is none of the `operations`"#),
         ] {
             let error = with(more).unwrap_err().to_string();
             assert!(error.starts_with("vendor.json: ") && error.contains(said), "{error}");

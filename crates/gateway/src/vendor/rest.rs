@@ -28,6 +28,11 @@ impl Pattern {
     }
 }
 
+/// Carried out twice comes to the same as once, by the meaning of the method.
+pub(super) fn is_idempotent(method: &str) -> bool {
+    ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"].iter().any(|known| known.eq_ignore_ascii_case(method))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

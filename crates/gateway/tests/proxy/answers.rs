@@ -41,7 +41,7 @@ async fn silence_is_a_definite_error_and_nothing_is_sent_twice() {
     let seat = scene.seat("acme", &vendor);
     scene.order(json!({"kind": "hang_after"})).await;
     let (status, body, _) = scene.ask(address(&seat), &add_site("one")).await;
-    assert!(status == 504 && body["message"].as_str().unwrap().contains("not known"), "{status} {body}");
+    assert!(status == 424 && body["message"].as_str().unwrap().contains("not known"), "{status} {body}");
     assert_eq!((scene.sites().await, seat.tally().silences), (1, 1));
     assert_eq!(scene.control("calls").await["totals"]["addIpsecIkeV2Site"], json!({"hung": 1}));
 }
@@ -98,7 +98,7 @@ async fn a_call_arrives_as_it_was_made_and_is_never_sent_past_the_gateway() {
     assert_eq!(seen, wanted);
     assert_eq!(seat.tally().sent.keys().collect::<Vec<_>>(), ["thing.put"]);
     let moved = scene.http.get(format!("{}/moved", address(&seat))).send().await.unwrap();
-    assert!(moved.status() == 502 && !moved.headers().contains_key("location"));
+    assert!(moved.status() == 424 && !moved.headers().contains_key("location"));
     server.abort();
 }
 

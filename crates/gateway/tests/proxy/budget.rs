@@ -150,7 +150,7 @@ async fn concurrency_is_bounded() {
     scene.order(json!({"kind": "hang"})).await;
     // The second call waits for the end of the first, which is silence.
     let answers = join_all([LOOK, LOOK].map(|query| scene.ask(address(&seat), query))).await;
-    assert_eq!(answers.iter().map(|(status, ..)| *status).collect::<Vec<_>>(), [504, 200]);
+    assert_eq!(answers.iter().map(|(status, ..)| *status).collect::<Vec<_>>(), [424, 200]);
     let calls = scene.control("calls").await;
     let at = |number: usize| calls["calls"][number]["at_ms"].as_u64().unwrap();
     assert!(at(1) >= at(0) + 990, "{calls}");

@@ -2,6 +2,7 @@
 
 mod answers;
 mod budget;
+mod once;
 
 use std::sync::Arc;
 use std::time::Duration;

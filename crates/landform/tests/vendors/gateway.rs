@@ -29,7 +29,7 @@ pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T
 }
 
 /// Answers a run's doubts as somebody who looks at the vendor would, and waits for its end.
-async fn recover(scene: &Scene, run: &str, name: &str) -> Value {
+pub async fn recover(scene: &Scene, run: &str, name: &str) -> Value {
     let path = format!("/v1/runs/{run}");
     let now = scene.landform.call("GET", &path, None).await.unwrap();
     let ledger = scene.ledger().await;
@@ -46,12 +46,27 @@ async fn recover(scene: &Scene, run: &str, name: &str) -> Value {
     };
     let doubts = now["doubts"].as_array().unwrap().iter().map(|doubt| doubt["address"].as_str().unwrap());
     let answers: serde_json::Map<String, Value> = doubts.map(|address| (address.to_owned(), answer(address))).collect();
+    answered(scene, run, json!(answers)).await
+}
+
+/// Gives an operator's answers, and waits for the end of the run.
+pub async fn answered(scene: &Scene, run: &str, answers: Value) -> Value {
+    let path = format!("/v1/runs/{run}");
     scene.landform.call("POST", &format!("{path}/recover"), Some(json!({ "answers": answers }))).await.unwrap();
     until("the end of a recovered run", async || {
         let now = scene.landform.call("GET", &path, None).await.unwrap();
-        (now["finished"] == true).then_some(now)
+        (now["finished"] == true || now["status"] == "needs_recovery").then_some(now)
     })
     .await
+}
+
+/// The Director has so many branches, and nothing besides.
+pub async fn expect_branches(scene: &Scene, count: usize) {
+    let ledger = scene.ledger().await;
+    for part in ["templates", "deviceGroups", "devices", "vpnProfiles", "bgp"] {
+        assert_eq!(ledger[part].as_object().unwrap().len(), count, "{part}: {ledger}");
+    }
+    assert_eq!(ledger["deployedDevices"].as_array().unwrap().len(), count, "{ledger}");
 }
 
 #[tokio::test]
@@ -145,10 +160,7 @@ async fn silence_leaves_a_question(engine: &str, kind: &str) {
     assert_eq!(status(&asked), "needs_recovery", "{asked}");
     let ended = recover(&scene, asked["run"]["id"].as_str().unwrap(), "rome").await;
     assert_eq!(ended["status"], "succeeded", "{ended}");
-    let ledger = scene.ledger().await;
-    for part in ["templates", "deviceGroups", "devices", "vpnProfiles", "bgp"] {
-        assert_eq!(ledger[part].as_object().unwrap().len(), 2, "{part}: {ledger}");
-    }
+    expect_branches(&scene, 2).await;
 }
 
 #[tokio::test]
@@ -175,6 +187,44 @@ async fn silence_is_looked_into_where_the_provider_can() {
     let made = scene.wish("rome", "native", |_| ()).await;
     assert_eq!(status(&made), "succeeded", "{made}");
     assert_eq!(scene.calls().await["totals"]["template.create"], json!({"hung": 1}));
+}
+
+/// The vendor fails, maybe after its work was done, and the provider neither asks again nor looks.
+async fn a_failure_leaves_a_question(kind: &str) {
+    let scene = scene().await;
+    push(&scene, |vendor| vendor["looks_up_after_silence"] = json!(false)).await;
+    scene.order(json!({"operation": "template.create", "kind": kind})).await;
+    scene.order(json!({"operation": "template.read", "kind": "unavailable"})).await;
+    let asked = scene.wish("rome", "native", |_| ()).await;
+    assert_eq!(status(&asked), "needs_recovery", "{asked}");
+    let ended = recover(&scene, asked["run"]["id"].as_str().unwrap(), "rome").await;
+    assert_eq!(ended["status"], "succeeded", "{ended}");
+    expect_branches(&scene, 1).await;
+}
+
+#[tokio::test]
+async fn a_failure_before_a_create_leaves_a_question() {
+    a_failure_leaves_a_question("unavailable").await;
+}
+
+#[tokio::test]
+async fn a_failure_after_a_create_leaves_a_question() {
+    a_failure_leaves_a_question("unavailable_after").await;
+}
+
+#[tokio::test]
+async fn a_failure_after_a_create_is_looked_into_where_the_provider_can() {
+    let scene = scene().await;
+    for operation in ["template.create", "device.create"] {
+        scene.order(json!({"operation": operation, "kind": "unavailable_after"})).await;
+    }
+    let made = scene.wish("rome", "native", |_| ()).await;
+    assert_eq!(status(&made), "succeeded", "{made}");
+    let totals = scene.calls().await["totals"].clone();
+    for operation in ["template.create", "device.create"] {
+        assert_eq!(totals[operation], json!({"unavailable": 1}), "{totals}");
+    }
+    expect_branches(&scene, 1).await;
 }
 
 async fn made_templates(scene: &Scene) -> Option<u64> {
@@ -218,8 +268,5 @@ async fn calls_that_wait_when_the_worker_is_killed_were_not_sent() {
         let ended = if now["finished"] == true { now } else { recover(&scene, run, name).await };
         assert_eq!(ended["status"], "succeeded", "{ended}");
     }
-    let ledger = scene.ledger().await;
-    for part in ["templates", "deviceGroups", "devices", "vpnProfiles", "bgp"] {
-        assert_eq!(ledger[part].as_object().unwrap().len(), names.len(), "{part}: {ledger}");
-    }
+    expect_branches(&scene, names.len()).await;
 }

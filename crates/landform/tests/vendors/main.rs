@@ -2,6 +2,7 @@
 
 mod accounts;
 mod cato;
+mod deaths;
 mod drift;
 mod gateway;
 mod third;
@@ -151,7 +152,7 @@ async fn sent_by(landform: &Landform) -> BTreeMap<String, u64> {
     let figures = request.send().await.unwrap().text().await.unwrap();
     let mut sent = BTreeMap::new();
     for line in figures.lines().filter(|line| line.starts_with("landform_vendor_calls_total{")) {
-        if line.contains("outcome=\"refused\"") || line.contains("outcome=\"unreachable\"") {
+        if ["refused", "again", "unreachable"].iter().any(|word| line.contains(&format!("outcome=\"{word}\""))) {
             continue;
         }
         let (_, operation) = line.split_once("operation=\"").unwrap();

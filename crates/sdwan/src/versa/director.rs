@@ -184,8 +184,8 @@ impl Director {
             }
             if !status.is_success() {
                 let message = self.redacted(&message_of(&text), body);
-                // A server that fails may have done its work before.
-                return Err(match status.is_server_error() {
+                // A server that fails may have done its work before; and 424 is the gateway's word for silence.
+                return Err(match status.is_server_error() || status == StatusCode::FAILED_DEPENDENCY {
                     true => Trouble::NoAnswer(format!("{status}: {message}")),
                     false => Trouble::Refused { status, message },
                 });

@@ -1,6 +1,7 @@
 //! What the Director's objects have in common: a name that is their id, a body in JSON, a place to read and change them,
 //! and often a task that brings a change to the appliances.
 
+use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -91,7 +92,14 @@ pub fn common() -> [(&'static str, Builder); 2] {
 pub struct Object<K>(pub K);
 
 /// Others take free ids at the same moment; each of them makes one of our tries void.
-const TRIES: usize = 20;
+const TRIES: u32 = 20;
+
+/// Who has met others at a free id comes back at a moment of its own, and later each time.
+fn apart(tries: u32) -> Duration {
+    let most = (10u64 << tries.min(7)).min(1_000);
+    let random = std::hash::RandomState::new().build_hasher().finish();
+    Duration::from_millis(random % most)
+}
 
 impl<K: Kind> Object<K> {
     fn failed(trouble: Trouble, verb: &str, id: &str) -> Failure {
@@ -165,7 +173,10 @@ impl<K: Kind> Resource<Director> for Object<K> {
             let (method, path) = self.0.birthplace(&object);
             match director.make(method, &path, &self.0.place(&object), &self.0.body(&object)).await {
                 Ok(()) => break object,
-                Err(trouble) if tries < TRIES && self.0.again(&planned, &trouble) => tries += 1,
+                Err(trouble) if tries < TRIES && self.0.again(&planned, &trouble) => {
+                    tries += 1;
+                    tokio::time::sleep(apart(tries)).await;
+                }
                 Err(trouble) => return Err(failed(trouble)),
             }
         };

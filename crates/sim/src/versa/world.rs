@@ -27,6 +27,10 @@ pub struct World {
     templates: BTreeMap<String, Value>,
     groups: BTreeMap<String, Value>,
     devices: BTreeMap<String, Value>,
+    /// Which device has which site id, so that a Director with thousands of them is not slow.
+    sites: BTreeMap<String, String>,
+    /// No branch id below this one is free.
+    lowest_free: u64,
     deployed_templates: BTreeSet<String>,
     deployed_devices: BTreeSet<String>,
     /// By template, organization and name.
@@ -45,6 +49,8 @@ impl World {
             templates: BTreeMap::new(),
             groups: BTreeMap::new(),
             devices: BTreeMap::new(),
+            sites: BTreeMap::new(),
+            lowest_free: FIRST_BRANCH,
             deployed_templates: BTreeSet::new(),
             deployed_devices: BTreeSet::new(),
             profiles: BTreeMap::new(),
@@ -131,9 +137,10 @@ impl World {
     }
 
     /// The lowest id that no device has. It is not reserved: who takes it first has it.
-    fn branch_id(&self) -> Answer {
-        let taken: BTreeSet<String> = self.devices.values().map(|device| text(&device[DEVICE], "siteId")).collect();
-        let free = (FIRST_BRANCH..).find(|id| !taken.contains(&id.to_string())).unwrap_or(FIRST_BRANCH);
+    fn branch_id(&mut self) -> Answer {
+        let mut from = self.lowest_free..;
+        let free = from.find(|id| !self.sites.contains_key(&id.to_string())).unwrap_or(FIRST_BRANCH);
+        self.lowest_free = free;
         Answer::ok(
             json!({"AvailableIDResponseModel": {"branchId": free.to_string(), "serialNumber": format!("SIM{free}")}}),
         )
@@ -185,8 +192,7 @@ impl World {
                 return Err(Refusal::missing("device group", &group));
             }
             let (site, own) = (text(&body[DEVICE], "siteId"), text(&body[DEVICE], "deviceName"));
-            let taken = self.devices.iter().find(|(other, it)| **other != own && text(&it[DEVICE], "siteId") == site);
-            if let Some((other, _)) = taken {
+            if let Some(other) = self.sites.get(&site).filter(|other| **other != own) {
                 return Err(Refusal::new(StatusCode::CONFLICT, format!("site id {site} belongs to device {other}")));
             }
         }
@@ -194,7 +200,18 @@ impl World {
             self.deployed_devices.remove(name);
             self.bgp.retain(|key, _| key[0] != name);
         }
+        let own = if verb == Verb::Create { text(&body[DEVICE], "deviceName") } else { name.to_owned() };
+        let before = self.devices.get(&own).map(|device| text(&device[DEVICE], "siteId"));
         let answer = workflow(&mut self.devices, verb, name, DEVICE, "deviceName", body)?;
+        if verb != Verb::Read {
+            if let Some(site) = before {
+                self.lowest_free = self.lowest_free.min(site.parse().unwrap_or(FIRST_BRANCH)).max(FIRST_BRANCH);
+                self.sites.remove(&site);
+            }
+            if let Some(device) = self.devices.get(&own) {
+                self.sites.insert(text(&device[DEVICE], "siteId"), own);
+            }
+        }
         if verb == Verb::Read {
             let mut body = answer.body;
             let status = if self.deployed_devices.contains(name) { "Deployed" } else { "Saved" };
