@@ -30,7 +30,7 @@ pub(crate) struct FencedJournal {
     pub(crate) clock: Arc<Clock>,
     pub(crate) spool: Spool,
     pub(crate) seats: Seats,
-    /// Objects that are being made, with the calls that had no answer before.
+    /// Objects that are being made, with the calls that were in doubt before.
     pub(crate) creates: Mutex<HashMap<i64, (String, u64)>>,
 }
 
@@ -66,10 +66,10 @@ impl Journal for FencedJournal {
         let bytes = encode(&settlement)?;
         let create = self.creates.lock().expect("no panic while held").remove(&intent.0);
         if let (Some((address, before)), Settlement::Untouched) = (create, &settlement)
-            && self.seats.silences() > before
+            && self.seats.doubts() > before
         {
             // The provider says that it failed, and cannot know: the vendor may have made it. The intent stays open.
-            return Err(Refused::Unavailable(format!("the vendor did not answer when {address} was to be made")));
+            return Err(Refused::Unavailable(format!("the vendor did not say whether {address} was made")));
         }
         let (mut kept, mut away) = (None, false);
         loop {
@@ -103,19 +103,19 @@ impl Journal for FencedJournal {
 
 impl FencedJournal {
     fn remember_creates(&self, ids: &[i64], intents: &[Intent]) {
-        let silences = self.seats.silences();
+        let doubts = self.seats.doubts();
         let creates = ids.iter().zip(intents).filter(|(_, intent)| intent.action == IntentAction::Create);
-        let creates = creates.map(|(id, intent)| (*id, (intent.address.clone(), silences)));
+        let creates = creates.map(|(id, intent)| (*id, (intent.address.clone(), doubts)));
         self.creates.lock().expect("no panic while held").extend(creates);
     }
 
-    /// For an engine that does not tell object by object: something that was to be made is not in the state, and calls
-    /// had no answer meanwhile.
+    /// For an engine that does not tell object by object: something that was to be made is not in the state, and of
+    /// calls meanwhile nobody knows whether they were carried out.
     pub(crate) fn leaves_doubt(&self, state: &[u8]) -> bool {
-        let silences = self.seats.silences();
+        let doubts = self.seats.doubts();
         let creates = self.creates.lock().expect("no panic while held");
         let missing = |address: &str| !landform_engine::state::has_object(state, address, None).unwrap_or(false);
-        creates.values().any(|(address, before)| silences > *before && missing(address))
+        creates.values().any(|(address, before)| doubts > *before && missing(address))
     }
 
     /// Once. If not even the disk takes it, the intent stays open, and its object is in doubt.
@@ -166,6 +166,9 @@ const QUEUE: usize = 1_024;
 const AT_ONCE: usize = 128;
 /// How long an event may wait for others: a transaction for each would cost more than what they tell of.
 const GATHER: Duration = Duration::from_millis(100);
+/// The same where nobody in this process follows the run. Many runs are over by then, and their end takes it along; whoever
+/// asks for the log from time to time is not kept waiting.
+const GATHER_UNSEEN: Duration = Duration::from_millis(300);
 const REMEMBERED: usize = 100;
 
 impl Reports {
@@ -251,7 +254,8 @@ async fn pump(
     dropped: Arc<AtomicU64>,
 ) -> Vec<EventBody> {
     let mut batch = Vec::new();
-    while gather(&mut receiver, &mut batch).await {
+    let patience = || if store.is_followed(lease.run) { GATHER } else { GATHER_UNSEEN };
+    while gather(&mut receiver, &mut batch, patience).await {
         let events: Vec<EventBody> = batch.drain(..).map(EventBody::Progress).collect();
         match store.report(&lease, &events).await {
             Ok(over) => drop(dropped.fetch_add(over as u64, Ordering::Relaxed)),
@@ -266,11 +270,11 @@ async fn pump(
 }
 
 /// Fills a batch, for a moment from its first event on. False: nothing more will come.
-async fn gather(receiver: &mut mpsc::Receiver<Value>, batch: &mut Vec<Value>) -> bool {
+async fn gather(receiver: &mut mpsc::Receiver<Value>, batch: &mut Vec<Value>, patience: impl Fn() -> Duration) -> bool {
     if receiver.recv_many(batch, AT_ONCE).await == 0 {
         return false;
     }
-    let until = Instant::now() + GATHER;
+    let until = Instant::now() + patience();
     while batch.len() < AT_ONCE {
         match timeout_at(until, receiver.recv_many(batch, AT_ONCE - batch.len())).await {
             Ok(0) => return false,

@@ -23,10 +23,11 @@ pub(crate) fn summary(changes: &[Change]) -> PlanSummary {
         action: action_word(change.action).to_owned(),
     };
     PlanSummary {
-        creates: count(&[Action::Create]),
+        creates: count(&[Action::Create, Action::ForgetThenCreate]),
         updates: count(&[Action::Update]),
         replaces: count(&[Action::Replace, Action::CreateBeforeDestroy]),
         deletes: count(&[Action::Delete]),
+        forgets: count(&[Action::Forget, Action::ForgetThenCreate]),
         imports: changes.iter().filter(|change| change.importing.is_some()).count() as u64,
         changes: changes.iter().take(MOST_CHANGES).map(change).collect(),
     }
@@ -53,6 +54,7 @@ fn action_word(action: Action) -> &'static str {
         Action::Replace => "replace",
         Action::CreateBeforeDestroy => "create_before_destroy",
         Action::Forget => "forget",
+        Action::ForgetThenCreate => "forget_then_create",
     }
 }
 

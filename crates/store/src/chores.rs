@@ -1,8 +1,9 @@
 //! Chores: small, idempotent work beside the runs, such as deliveries, timers and retention.
 //!
-//! They are kept by River in the same database and put there by the transaction that makes them necessary, so none is
-//! lost and none is for something that never happened. A chore is done at least once: a process that dies in the middle
-//! has it done again. Runs are no chores: they need fences and fairness, which River does not have.
+//! What is to be done stands in rows of its own (a delivery, an approval that expires), written by the transaction that makes
+//! it necessary, so none is lost and none is for something that never happened. River, in the same database, sees to it
+//! that somebody goes through those rows, one process at a time. A chore is done at least once: a process that dies in
+//! the middle has it done again. Runs are no chores: they need fences and fairness, which River does not have.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -19,7 +20,7 @@ use riverqueue::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::db::{Db, Tx, TxInner};
+use crate::db::Db;
 use crate::error::StoreError;
 use crate::open::Store;
 
@@ -138,44 +139,6 @@ impl Store {
         }
         Ok(ChoreRunner(builder.build().and_then(|client| client.start()).map_err(river)?))
     }
-
-    /// Adds a chore for something that is in the store already, such as a second try that a person asks for.
-    pub async fn add_chore<C: Chore>(&self, chore: C, delay: Option<Duration>) -> Result<(), StoreError> {
-        let mut tx = self.db().begin().await?;
-        self.inner.chores.add(&mut tx, chore, delay).await?;
-        tx.commit().await
-    }
-}
-
-/// Puts chores into the database.
-pub(crate) struct Inbox(Client);
-
-impl fmt::Debug for Inbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Inbox")
-    }
-}
-
-impl Inbox {
-    pub(crate) fn new(db: &Db) -> Result<Inbox, StoreError> {
-        Ok(Inbox(builder(db).build().map_err(river)?))
-    }
-
-    /// Puts a chore into the caller's transaction. With a delay it is a timer.
-    pub(crate) async fn add<C: Chore>(&self, tx: &mut Tx, chore: C, delay: Option<Duration>) -> Result<(), StoreError> {
-        let mut options = InsertOpts::default();
-        if let Some(delay) = delay {
-            options = options.with_scheduled_at(Timestamp::now() + delay);
-        }
-        let insert = self.0.insert(Args(chore)).opts(options);
-        tx.flush().await?;
-        match &mut tx.inner {
-            TxInner::Sqlite(turn) => insert.tx(turn.transaction()).await,
-            TxInner::Postgres(tx) => insert.tx(tx).await,
-        }
-        .map_err(river)?;
-        Ok(())
-    }
 }
 
 /// Brings River's own tables up to date.
@@ -292,14 +255,12 @@ mod tests {
         Greet { whom: whom.to_owned() }
     }
 
-    /// What was committed is done, failures are tried again and given up in the end, and what was rolled back is not
-    /// done.
-    async fn committed_chores_are_done(store: Store) {
-        let mut tx = store.db().begin().await.unwrap();
-        store.inner.chores.add(&mut tx, greet("nobody"), None).await.unwrap();
-        drop(tx);
-        store.add_chore(greet("fickle"), None).await.unwrap();
-        store.add_chore(greet("hopeless"), None).await.unwrap();
+    /// Failures are tried again, and given up in the end.
+    async fn chores_are_done(store: Store) {
+        let inbox = builder(store.db()).build().unwrap();
+        for whom in ["fickle", "hopeless"] {
+            inbox.insert(Args(greet(whom))).await.unwrap();
+        }
         let (sender, mut done) = mpsc::unbounded_channel();
         let tries = Arc::new(Mutex::new(Vec::new()));
         let chores = store.upkeep().on({
@@ -328,18 +289,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn committed_chores_are_done_on_sqlite() {
+    async fn chores_are_done_on_sqlite() {
         let folder = tempfile::tempdir().unwrap();
-        committed_chores_are_done(open(Location::Sqlite(folder.path().join("data"))).await).await;
+        chores_are_done(open(Location::Sqlite(folder.path().join("data"))).await).await;
     }
 
     #[tokio::test]
-    async fn committed_chores_are_done_on_postgres() {
+    async fn chores_are_done_on_postgres() {
         let server = landform_testkit::postgres::Server::start().unwrap();
         let url = SecretString::from(server.database("chores").await.unwrap());
         // Two at once: of processes that start at the same moment one brings the tables up to date.
         let (store, other) = tokio::join!(open(Location::Postgres(url.clone())), open(Location::Postgres(url.clone())));
         other.close().await;
-        committed_chores_are_done(store).await;
+        chores_are_done(store).await;
     }
 }

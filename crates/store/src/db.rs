@@ -31,6 +31,16 @@ pub(crate) enum Db {
 
 const READERS: u32 = 4;
 const POSTGRES_CONNECTIONS: u32 = 16;
+/// The log of SQLite is carried over into the database when it has so many pages of 4 KiB. Runs write the same pages again
+/// and again: the longer the log, the fewer of them are written twice.
+const PAGES_OF_LOG: &str = "4000";
+/// What each connection to SQLite may remember of the database, in KiB (which SQLite wants with a minus). A claim from a
+/// queue of a million, or a page of a long list, visits more than SQLite's usual 2 MB would hold; what nobody visits
+/// takes no memory.
+const WRITER_REMEMBERS: &str = "-65536";
+const READER_REMEMBERS: &str = "-8192";
+/// Texts that a connection to SQLite has ready: all that the store has, alone and behind the beginning of a turn.
+const STATEMENTS: usize = 512;
 /// A caller who waits longer than this for a connection is told so.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// A connection to PostgreSQL that was in use a moment ago is taken without asking whether it is still there.
@@ -45,6 +55,8 @@ impl Db {
             // A kill passes with less; a power cut does not.
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
+            .pragma("wal_autocheckpoint", PAGES_OF_LOG)
+            .statement_cache_capacity(STATEMENTS)
             .busy_timeout(PATIENCE);
         let writer = SqlitePoolOptions::new()
             .max_connections(1)
@@ -52,10 +64,11 @@ impl Db {
             .idle_timeout(None)
             .max_lifetime(None)
             .test_before_acquire(false)
-            .connect_with(options.clone())
+            .connect_with(options.clone().pragma("cache_size", WRITER_REMEMBERS))
             .await?;
         sqlx::migrate!("migrations/sqlite").run(&writer).await.map_err(StoreError::migration)?;
-        let readers = Readers::new(options.read_only(true).create_if_missing(false), READERS, PATIENCE);
+        let options = options.pragma("cache_size", READER_REMEMBERS).read_only(true).create_if_missing(false);
+        let readers = Readers::new(options, READERS, PATIENCE);
         Ok(Db::Sqlite { writer: Writer::new(writer, PATIENCE), readers })
     }
 
@@ -82,7 +95,7 @@ impl Db {
     /// A transaction that writes.
     pub(crate) async fn begin(&self) -> Result<Tx> {
         Ok(match self {
-            Db::Sqlite { writer, .. } => Tx::new(TxInner::Sqlite(writer.begin().await?)),
+            Db::Sqlite { writer, .. } => Tx::new(TxInner::Sqlite(Some(writer.begin().await?))),
             // Begun on a task of its own: a caller who goes away half-way leaves no connection inside of a transaction.
             Db::Postgres(pool) => Tx::new(TxInner::Postgres(riverqueue::database::begin_postgres(pool).await?)),
         })
@@ -93,7 +106,7 @@ impl Db {
         match self {
             Db::Sqlite { readers, .. } => {
                 let mut reader = readers.take().await?;
-                Ok(run_sqlite(reader.connection(), vec![Statement { sql, params }]).await?.rows)
+                Ok(run_sqlite(reader.connection(), vec![Statement { sql, params }], &mut 0).await?.rows)
             }
             Db::Postgres(pool) => {
                 let rows = bind_postgres(sql, params).fetch_all(pool).await?;
@@ -116,7 +129,7 @@ impl Db {
         match self {
             Db::Sqlite { writer, readers } => {
                 readers.close().await;
-                writer.pool().close().await;
+                writer.close().await;
             }
             Db::Postgres(pool) => pool.close().await,
         }
@@ -126,13 +139,14 @@ impl Db {
 /// Rolled back unless committed. Whoever answers from what it has read here commits too, though it has written nothing:
 /// on SQLite what it saw may be another's, which is on disk only then.
 pub(crate) struct Tx {
-    pub(crate) inner: TxInner,
+    inner: TxInner,
     /// What is sent with the next statement, before it.
     later: Vec<Statement>,
 }
 
-pub(crate) enum TxInner {
-    Sqlite(Turn),
+enum TxInner {
+    /// None if a task that has it was ended, which happens only with the runtime.
+    Sqlite(Option<Turn>),
     Postgres(Transaction<'static, Postgres>),
 }
 
@@ -168,7 +182,9 @@ impl Tx {
     pub(crate) async fn one(&mut self, sql: &'static str, params: Vec<Param>) -> Result<Option<Row>> {
         let statement = Statement { sql, params };
         match &mut self.inner {
-            TxInner::Sqlite(turn) if self.later.is_empty() => one_of_sqlite(turn.connection(), statement).await,
+            TxInner::Sqlite(Some(turn)) if self.later.is_empty() && turn.opening().is_empty() => {
+                one_of_sqlite(turn.connection().await?, statement).await
+            }
             _ => Ok(self.run(Some(statement)).await?.rows.into_iter().next()),
         }
     }
@@ -192,11 +208,18 @@ impl Tx {
         statements.extend(last);
         let mut done = Done::default();
         match &mut self.inner {
-            TxInner::Sqlite(turn) => {
-                while !statements.is_empty() {
-                    let rest = statements.split_off(statements.len().min(MOST_TOGETHER));
-                    done = run_sqlite(turn.connection(), std::mem::replace(&mut statements, rest)).await?;
-                }
+            TxInner::Sqlite(slot) => {
+                let turn = slot.take().ok_or_else(|| StoreError::Unavailable("the process ends".into()))?;
+                let (turn, result) = match turn.opening() {
+                    [] => in_turn(turn, statements).await,
+                    // On a task of its own, as everything here that may not stop half-way: a caller can go away at any
+                    // moment, and then nobody would know whether the turn has begun.
+                    _ => tokio::spawn(in_turn(turn, statements))
+                        .await
+                        .map_err(|error| StoreError::Unavailable(error.to_string()))?,
+                };
+                *slot = Some(turn);
+                done = result?;
             }
             TxInner::Postgres(tx) => {
                 for Statement { sql, params } in statements {
@@ -217,7 +240,8 @@ impl Tx {
     pub(crate) async fn commit(mut self) -> Result<()> {
         self.flush().await?;
         match self.inner {
-            TxInner::Sqlite(turn) => turn.commit().await,
+            TxInner::Sqlite(Some(turn)) => turn.commit().await,
+            TxInner::Sqlite(None) => Err(StoreError::Unavailable("the process ends".into())),
             TxInner::Postgres(tx) => Ok(tx.commit().await?),
         }
     }
@@ -232,9 +256,32 @@ struct Done {
     rows: Vec<Row>,
 }
 
+/// Carries statements out in a turn, which begins with the first of them.
+async fn in_turn(mut turn: Turn, statements: Vec<Statement>) -> (Turn, Result<Done>) {
+    let opening = turn.opening();
+    let plain = |sql: &&'static str| Statement { sql, params: Vec::new() };
+    let mut statements: Vec<Statement> = opening.iter().map(plain).chain(statements).collect();
+    let (mut ended, mut result) = (0, Ok(Done::default()));
+    while !statements.is_empty() && result.is_ok() {
+        let rest = statements.split_off(statements.len().min(MOST_TOGETHER));
+        let now = std::mem::replace(&mut statements, rest);
+        result = match turn.connection().await {
+            Ok(connection) => run_sqlite(connection, now, &mut ended).await,
+            Err(error) => Err(error),
+        };
+    }
+    turn.opened(ended.min(opening.len()));
+    (turn, result)
+}
+
 /// Sends statements to SQLite's thread together, and takes what the last one answers. The thread is not waited for any
-/// longer than that: each time that it is waited for is a change from one thread to another and back.
-async fn run_sqlite(connection: &mut SqliteConnection, mut statements: Vec<Statement>) -> Result<Done> {
+/// longer than that: each time that it is waited for is a change from one thread to another and back. `ended` counts those
+/// that were carried out.
+async fn run_sqlite(
+    connection: &mut SqliteConnection,
+    mut statements: Vec<Statement>,
+    ended: &mut usize,
+) -> Result<Done> {
     let sql = match &statements[..] {
         [one] => render(one.sql, Dialect::Sqlite),
         several => join(several.iter().map(|statement| (statement.sql, statement.params.len()))).into(),
@@ -254,6 +301,7 @@ async fn run_sqlite(connection: &mut SqliteConnection, mut statements: Vec<State
                 None => return Err(StoreError::Corrupt("a statement without an end".into())),
             }
         }
+        *ended += 1;
     }
     Ok(done)
 }

@@ -118,6 +118,11 @@ impl Bell {
         }
     }
 
+    /// Somebody in this process follows the run's log.
+    pub(crate) fn is_followed(&self, run: RunId) -> bool {
+        self.topics.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&(run, News::Any))
+    }
+
     fn ring_here(&self) {
         count(&self.everything);
     }

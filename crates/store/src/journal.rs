@@ -31,22 +31,30 @@ impl Store {
     pub async fn intend(&self, lease: &Lease, intents: &[Vec<u8>]) -> Result<Vec<i64>, StoreError> {
         let sealer = self.sealer(lease).await?;
         let mut tx = self.db().begin().await?;
-        fence_beside_no_older_intents(&mut tx, lease).await?;
         let mut ids = Vec::with_capacity(intents.len());
         for intent in intents {
+            // The gate of `fence`, in the statement that writes: a question of its own would be half of the cost. And no apply
+            // begins while an older attempt's call may still have an effect that nobody has looked at. Such an intent was
+            // written under the lock of the row before the epoch rose, so it is seen here.
             let row = tx
-                .exactly_one(
+                .one(
                     "INSERT INTO intents (deployment, run, epoch, status, intent, created_at)
-                     VALUES ($1, $2, $3, 'open', $4, {now}) RETURNING id",
+                     SELECT d.id, $3, d.epoch, 'open', $4, {now} FROM deployments d
+                     WHERE d.id = $1 AND d.epoch = $2 AND NOT EXISTS (SELECT 1 FROM intents i
+                        WHERE i.deployment = d.id AND i.status <> 'closed' AND i.status <> 'doubted' AND i.epoch < $2)
+                     {lock} RETURNING id",
                     params![
                         lease.deployment.to_string(),
-                        lease.run.to_string(),
                         lease.epoch,
+                        lease.run.to_string(),
                         sealer.seal(Kind::Intent, &lease.run.to_string(), intent)?,
                     ],
                 )
                 .await?;
-            ids.push(row.int("id")?);
+            match row {
+                Some(row) => ids.push(row.int("id")?),
+                None => return Err(why_no_intent(&mut tx, lease).await?),
+            }
         }
         tx.commit().await?;
         Ok(ids)
@@ -56,19 +64,21 @@ impl Store {
     pub async fn settle(&self, lease: &Lease, intent: i64, settlement: &[u8]) -> Result<(), StoreError> {
         let sealer = self.sealer(lease).await?;
         let mut tx = self.db().begin().await?;
-        fence(&mut tx, lease).await?;
         let settled = tx
             .execute(
                 "UPDATE intents SET status = 'settled', settlement = $3
-                 WHERE id = $1 AND deployment = $2 AND status <> 'closed'",
+                 WHERE id = $1 AND deployment = $2 AND status <> 'closed'
+                    AND EXISTS (SELECT 1 FROM deployments d WHERE d.id = $2 AND d.epoch = $4 {lock})",
                 params![
                     intent,
                     lease.deployment.to_string(),
                     sealer.seal(Kind::Settlement, &intent.to_string(), settlement)?,
+                    lease.epoch,
                 ],
             )
             .await?;
         if settled != 1 {
+            fence(&mut tx, lease).await?;
             return Err(StoreError::Corrupt(format!("intent {intent} is closed")));
         }
         tx.commit().await
@@ -77,8 +87,14 @@ impl Store {
     /// Adds to the run's log. Returns how many did not fit.
     pub async fn report(&self, lease: &Lease, events: &[EventBody]) -> Result<usize, StoreError> {
         let mut tx = self.db().begin().await?;
-        fence(&mut tx, lease).await?;
-        let room = room_for_events(&mut tx, lease.run).await?;
+        let locked = tx
+            .one(
+                "SELECT r.last_event FROM deployments d JOIN runs r ON r.deployment = d.id
+                 WHERE d.id = $1 AND d.epoch = $2 AND r.id = $3 {lock_both}",
+                params![lease.deployment.to_string(), lease.epoch, lease.run.to_string()],
+            )
+            .await?;
+        let room = room_beside(locked.ok_or(StoreError::Fenced)?.int("last_event")?);
         let taken = &events[..events.len().min(room)];
         append_events(&mut tx, lease.run, taken).await?;
         tx.commit().await?;
@@ -96,25 +112,28 @@ impl Store {
 /// How many more events a run's log takes.
 pub(crate) async fn room_for_events(tx: &mut Tx, run: RunId) -> Result<usize, StoreError> {
     let row = tx.exactly_one("SELECT last_event FROM runs WHERE id = $1", params![run.to_string()]).await?;
-    Ok(usize::try_from(MOST_EVENTS - row.int("last_event")?).unwrap_or(0))
+    Ok(room_beside(row.int("last_event")?))
 }
 
-/// The gate of [`fence`]; and no apply begins while an older attempt's call may still have an effect that nobody has looked
-/// at. Such an intent was written under the lock of the row before the epoch rose, so it is seen here.
-async fn fence_beside_no_older_intents(tx: &mut Tx, lease: &Lease) -> Result<(), StoreError> {
+fn room_beside(last_event: i64) -> usize {
+    usize::try_from(MOST_EVENTS - last_event).unwrap_or(0)
+}
+
+/// Why [`Store::intend`] has written nothing.
+async fn why_no_intent(tx: &mut Tx, lease: &Lease) -> Result<StoreError, StoreError> {
+    fence(tx, lease).await?;
     let row = tx
         .one(
-            "SELECT (SELECT MIN(i.id) FROM intents i
-                 WHERE i.deployment = d.id AND i.status <> 'closed' AND i.status <> 'doubted'
-                    AND i.epoch < $2) AS older
-             FROM deployments d WHERE d.id = $1 AND d.epoch = $2 {lock}",
+            "SELECT MIN(i.id) AS older FROM intents i
+             WHERE i.deployment = $1 AND i.status <> 'closed' AND i.status <> 'doubted' AND i.epoch < $2",
             params![lease.deployment.to_string(), lease.epoch],
         )
         .await?;
-    match row.ok_or(StoreError::Fenced)?.int_or_null("older")? {
-        Some(older) => Err(StoreError::Corrupt(format!("intent {older} of an older attempt is not closed"))),
-        None => Ok(()),
-    }
+    let older = row.map(|row| row.int_or_null("older")).transpose()?.flatten();
+    Ok(StoreError::Corrupt(match older {
+        Some(older) => format!("intent {older} of an older attempt is not closed"),
+        None => "an intent was not written, and nothing stands in its way".to_owned(),
+    }))
 }
 
 /// What an attempt that died has left, in the order of the calls.

@@ -62,7 +62,7 @@ pub use error::StoreError;
 pub use finish::{EngineChosen, Finish, Planned, Resolution};
 pub use inventory::{Resource, ResourceFilter, ResourcePage, ResourcePlace};
 pub use journal::JournalEntry;
-pub use open::{Location, Opened, Options, Store};
+pub use open::{Location, Opened, Options, SQLITE_FILE, Store};
 pub use outside::{LockInfo, Locking, OutsideWrite};
 pub use pause::Scope;
 pub use probe::{Probe, probe};

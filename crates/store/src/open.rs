@@ -8,7 +8,7 @@ use landform_base::secret::SecretString;
 use landform_domain::RunId;
 
 use crate::access::{self, KeepToken};
-use crate::chores::{self, Inbox};
+use crate::chores;
 use crate::db::Db;
 use crate::doorbell::{Bell, Doorbell, News, connect_to_postgres};
 use crate::error::StoreError;
@@ -20,7 +20,7 @@ use crate::ring::KeyLimits;
 use crate::states::{NoEditor, StateEditor};
 
 /// The database's name in the data folder.
-pub(crate) const SQLITE_FILE: &str = "landform.db";
+pub const SQLITE_FILE: &str = "landform.db";
 
 /// Where a store is.
 #[derive(Clone, Debug)]
@@ -83,7 +83,6 @@ pub(crate) struct Inner {
     pub(crate) db: Db,
     pub(crate) keys: Keys,
     pub(crate) bell: Bell,
-    pub(crate) chores: Inbox,
     pub(crate) lease: Duration,
     pub(crate) approval: Duration,
     pub(crate) retention: Retention,
@@ -119,7 +118,6 @@ impl Store {
         };
         chores::migrate(&db).await?;
         let inner = Inner {
-            chores: Inbox::new(&db)?,
             db,
             keys: Keys::new(options.master_key, options.key_limits),
             bell,
@@ -145,6 +143,11 @@ impl Store {
     /// Rings when there is news of one run.
     pub fn doorbell_of(&self, run: RunId, news: News) -> Doorbell {
         self.inner.bell.listen_to(run, news)
+    }
+
+    /// Somebody in this process follows the run's log right now.
+    pub fn is_followed(&self, run: RunId) -> bool {
+        self.inner.bell.is_followed(run)
     }
 
     /// How long a claim lasts without renewal.

@@ -21,8 +21,8 @@ pub enum Scope {
 
 // A deployment's row has all three reasons in one number, so that a claim looks at nothing else.
 const OWN: i64 = 1;
-const OF_TENANT: i64 = 2;
-const OF_EVERYTHING: i64 = 4;
+pub(crate) const OF_TENANT: i64 = 2;
+pub(crate) const OF_EVERYTHING: i64 = 4;
 
 impl Store {
     /// Each scope has a switch of its own: what is paused as a tenant stays so when everything goes on.

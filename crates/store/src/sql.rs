@@ -19,6 +19,8 @@ const SQLITE_WORDS: Words = &[
     ("{lock_both}", ""),
     ("{lock_shared}", ""),
     ("{lock}", ""),
+    // SQLite looks at the value of a bare limit to plan by it, and so plans anew each time that one is given.
+    ("LIMIT $", "LIMIT 0 + $"),
     ("{strings ", "(SELECT key AS at, value FROM json_each("),
     ("}", ")) AS e"),
 ];
@@ -96,6 +98,9 @@ mod tests {
              WHERE $2 < CAST(unixepoch('subsec') * 1000 AS INTEGER) "
         );
         assert!(render(sql, Dialect::Postgres).ends_with("AS BIGINT) FOR UPDATE"));
+        let some = "SELECT 1 LIMIT $1";
+        assert_eq!(&*render(some, Dialect::Sqlite), "SELECT 1 LIMIT 0 + $1");
+        assert_eq!(&*render(some, Dialect::Postgres), some);
         assert!(Arc::ptr_eq(&render(sql, Dialect::Sqlite), &render(sql, Dialect::Sqlite)));
     }
 

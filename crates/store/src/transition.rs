@@ -58,8 +58,11 @@ macro_rules! run_columns {
     () => {
         "r.id, r.deployment, r.tenant, r.name, r.kind, r.generation, r.requires_approval, r.plan_only, r.cancel_requested,
          r.detail, r.engine, r.author, r.author_name, r.attempts, r.created_at, r.started_at, r.ended_at,
-         CASE WHEN r.claimable = 5 THEN r.not_before END AS not_before,
-         CASE WHEN r.claimable = 5 THEN r.blocked_by END AS blocked_by"
+         CASE WHEN r.claimable > 1 THEN r.claimable END AS waits_for, r.not_before, r.blocked_by,
+         CASE WHEN r.claimable = 2 THEN (SELECT w.paused FROM deployments w WHERE w.id = r.deployment) END AS paused,
+         CASE WHEN r.claimable = 2 THEN (SELECT w.active_run FROM deployments w WHERE w.id = r.deployment) END AS held_by,
+         CASE WHEN r.claimable = 2 THEN (SELECT h.status FROM deployments w JOIN runs h ON h.id = w.active_run
+            WHERE w.id = r.deployment) END AS held_as"
     };
 }
 pub(crate) use run_columns;

@@ -7,9 +7,11 @@ use landform_domain::{
     ConnectionName, DeploymentName, EngineChoice, EngineName, EventBody, Inputs, RunId, TemplateName, TenantName,
 };
 
+use crate::claim::waiting;
 use crate::db::Row;
 use crate::drift::DriftFact;
 use crate::error::StoreError;
+use crate::pause;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tenant {
@@ -76,7 +78,7 @@ pub struct Run {
     pub plan_only: bool,
     pub cancel_requested: bool,
     pub status: Status,
-    /// Why it waits although it is queued, and until when.
+    /// Why it waits although it is queued.
     pub blocked: Option<Blocked>,
     /// Known once a worker has chosen.
     pub engine: Option<EngineName>,
@@ -89,12 +91,46 @@ pub struct Run {
     pub ended_at: Option<i64>,
 }
 
-/// Nobody takes the run before a time, for a reason that people are told.
+/// Nobody takes the run yet, for a reason that people are told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
     pub reason: String,
-    /// Milliseconds since 1970, by the database's clock.
-    pub until: i64,
+    /// Milliseconds since 1970, by the database's clock; none where it is somebody's word that ends it.
+    pub until: Option<i64>,
+    /// The run that it waits for.
+    pub run: Option<RunId>,
+}
+
+impl Blocked {
+    /// From the columns of a run that tell about it.
+    fn from_row(row: &Row) -> Result<Option<Blocked>, StoreError> {
+        let because = |reason: &str| Some(Blocked { reason: reason.to_owned(), until: None, run: None });
+        Ok(match row.int_or_null("waits_for")? {
+            Some(waiting::FOR_DEPLOYMENT) => match row.int_or_null("paused")?.unwrap_or(0) {
+                // Whatever else holds it: nobody goes on before that.
+                paused if paused & pause::OF_EVERYTHING != 0 => because("all runs are paused"),
+                paused if paused & pause::OF_TENANT != 0 => because("the tenant is paused"),
+                paused if paused != 0 => because("the deployment is paused"),
+                _ => match (row.text_or_null("held_by")?, row.text_or_null("held_as")?) {
+                    (Some(run), Some(status)) => Some(Blocked {
+                        reason: format!("run {run} of this deployment is not over: {}", status.replace('_', " ")),
+                        until: None,
+                        run: run.parse().ok(),
+                    }),
+                    (Some(_), None) => because("somebody has locked the deployment's state"),
+                    // It has just been freed.
+                    (None, _) => None,
+                },
+            },
+            Some(waiting::FOR_SLOT) => because("the tenant has as many runs under way as it may have"),
+            Some(waiting::FOR_OWNER) => because("another worker makes the calls to the vendor's account"),
+            Some(waiting::FOR_TIME) => match (row.text_or_null("blocked_by")?, row.int_or_null("not_before")?) {
+                (Some(reason), until) => Some(Blocked { reason, until, run: None }),
+                (None, _) => None,
+            },
+            _ => None,
+        })
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -127,10 +163,7 @@ impl Run {
             plan_only: row.flag("plan_only")?,
             cancel_requested: row.flag("cancel_requested")?,
             status: serde_json::from_str(&row.text("detail")?)?,
-            blocked: match (row.text_or_null("blocked_by")?, row.int_or_null("not_before")?) {
-                (Some(reason), Some(until)) => Some(Blocked { reason, until }),
-                _ => None,
-            },
+            blocked: Blocked::from_row(row)?,
             engine: row.text_or_null("engine")?.map(|text| text.parse()).transpose()?,
             author: row.text_or_null("author")?,
             author_name: row.text_or_null("author_name")?,

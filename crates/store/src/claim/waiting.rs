@@ -8,9 +8,9 @@ use crate::db::{Row, Tx, params};
 use crate::error::StoreError;
 
 /// The deployment is held by another run or by a lock, or it is paused.
-pub(super) const FOR_DEPLOYMENT: i64 = 2;
+pub(crate) const FOR_DEPLOYMENT: i64 = 2;
 /// The tenant has as many runs under way as it may have.
-pub(super) const FOR_SLOT: i64 = 3;
+pub(crate) const FOR_SLOT: i64 = 3;
 
 /// Only one worker may take it: it owns the vendor's account.
 pub(crate) const FOR_OWNER: i64 = 4;

@@ -67,7 +67,7 @@ metrics! {
     MemoryBudget "landform_memory_budget_bytes" "gauge" "process" "" "Memory that the processes of runs may take together.",
     MemoryReserved "landform_memory_reserved_bytes" "gauge" "process" "" "Of that, what the runs under way are thought to need.",
     ClaimsHeldBack "landform_claims_held_back_total" "counter" "process" "" "Times that no further run was taken because the next one needs more memory than is left.",
-    VendorCalls "landform_vendor_calls_total" "counter" "process" "vendor, operation, outcome" "Calls to vendors through the gateway: answered, rate_limited (by the vendor), refused (by the gateway, not sent), silence (sent, no answer), unreachable.",
+    VendorCalls "landform_vendor_calls_total" "counter" "process" "vendor, operation, outcome" "Calls to vendors through the gateway: answered, rate_limited (by the vendor), refused (by the gateway, not sent), silence (sent, no answer), unclear (sent, and the answer leaves open whether it was carried out), again (not sent: the same call was, and nobody knows whether it was carried out), unreachable.",
     VendorHeldSeconds "landform_vendor_held_seconds_total" "counter" "process" "vendor, operation" "Time that calls to vendors have waited for their turn.",
 }
 

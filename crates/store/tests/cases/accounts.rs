@@ -124,7 +124,7 @@ pub async fn a_run_can_wait_for_a_time(place: Place) {
     store.give_back_until(&claims[1].lease, until(3_600_000), "the budget of cato:1").await.unwrap();
     let shown = store.run(claims[1].lease.run).await.unwrap();
     assert_eq!(shown.status, Status::Queued(Next::Plan));
-    let Some(Blocked { reason, until }) = shown.blocked else { panic!("it says why it waits") };
+    let Some(Blocked { reason, until: Some(until), run: None }) = shown.blocked else { panic!("it says why it waits") };
     assert_eq!(reason, "the budget of cato:1");
     assert!(until >= shown.created_at + 3_500_000);
     tokio::time::sleep(Duration::from_millis(100)).await;

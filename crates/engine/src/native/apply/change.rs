@@ -96,6 +96,17 @@ impl Apply<'_> {
         self.finish(diagnostics)
     }
 
+    /// Lets an object go: it stays where it is, and the state has it no longer.
+    pub(super) async fn forget(&self, planned: &Planned) -> Outcome<()> {
+        let (address, deposed) = (&planned.address, planned.deposed.as_deref());
+        let Some(instance) = self.stored(address, deposed) else { return Ok(()) };
+        // OpenTofu takes it from the state once more before.
+        let bound = self.session.bound(&planned.provider, &self.eval).await?;
+        bound.read_state(address, &instance).await?;
+        self.world().state.remove(address, deposed);
+        Ok(())
+    }
+
     pub(super) async fn change(&self, planned: &Planned) -> Outcome<()> {
         let address = &planned.address;
         let (resource, each) = self.block_of(address)?;
@@ -138,6 +149,7 @@ impl Apply<'_> {
             force: None,
             ignore: &self.config().block(resource).lifecycle.ignore_changes,
             create_before_destroy: resource.create_before_destroy,
+            keep: self.eval.keeps(resource),
             gone_private: Vec::new(),
         };
         let actual = bound.plan(address, prior.as_ref(), &config, &wishes, Some(planned)).await?;
@@ -175,7 +187,11 @@ impl Apply<'_> {
         let made = self.make(bound, target, &actual.private, action, call).await?;
         let (object, diagnostics) = changed(bound, schema, &actual, prior.as_ref(), made.answer, made.diagnostics);
         let fate = match object {
-            Some(object) => self.fate(schema, address, &Object { dependencies, create_before_destroy, ..object })?,
+            Some(object) => {
+                let failed = diagnostics.iter().any(Diagnostic::is_error);
+                let skip_destroy = if failed { object.skip_destroy } else { self.eval.keeps(resource)? };
+                self.fate(schema, address, &Object { dependencies, create_before_destroy, skip_destroy, ..object })?
+            }
             None => Fate::Untouched,
         };
         self.settle(made.intent, bound, target, fate).await?;
@@ -213,7 +229,11 @@ impl Apply<'_> {
     fn check_actual(&self, bound: &Bound, schema: &Schema, planned: &Planned, actual: &Planned) -> Outcome<()> {
         let summary = "Provider produced inconsistent final plan";
         let mut found = Vec::new();
-        let settled = planned.action == Action::Update && actual.action == Action::NoOp;
+        let settled = matches!(
+            (planned.action, actual.action),
+            // The old object is forgotten by now.
+            (Action::Update, Action::NoOp) | (Action::ForgetThenCreate, Action::Create)
+        );
         if planned.action != actual.action && !settled {
             let what = format!("changed the planned action from {:?} to {:?}", planned.action, actual.action);
             found.push(bound.broken(&planned.address, summary, &what));

@@ -1,12 +1,25 @@
 //! Every call that changes something: the intent before it, and what became of the object after it.
+//!
+//! An intent is waited for: without it there is no call. What became of an object is sent off at once, and the next object
+//! is begun meanwhile, so that the two reach the disk together where the journal can do that. Nothing more depends on its
+//! arrival than which objects are in doubt after a crash; the apply ends when all of it has arrived.
 
+use std::pin::Pin;
+use std::task::Poll;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use landform_protocol::{ApplyAnswer, ApplyResourceChange, CallError, Schema};
+use tokio::sync::mpsc::Receiver;
 
 use super::{Apply, Halt};
 use crate::native::encode;
 use crate::native::object::{Bound, Object, Outcome, at, translate};
 use crate::state::Instance;
-use crate::{Address, Diagnostic, Intent, IntentAction, IntentId, Refused, Settlement};
+use crate::{Address, Diagnostic, Intent, IntentAction, IntentId, Journal, Refused, Settlement};
+
+/// What became of an object, on its way into the journal.
+pub(super) type Settling<'a> = Pin<Box<dyn Future<Output = Result<(), Refused>> + Send + 'a>>;
 
 /// The object that a call is about.
 #[derive(Clone, Copy)]
@@ -28,7 +41,7 @@ pub struct Made {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-impl Apply<'_> {
+impl<'a> Apply<'a> {
     /// Journals the intent, then makes the call. Without an answer, or without the journal, everything stops.
     pub(super) async fn make(
         &self,
@@ -105,7 +118,40 @@ impl Apply<'_> {
                 Settlement::Object(entry)
             }
         };
-        self.journal.settle(intent, settlement).await.map_err(|refused| self.refused(refused))
+        let journal: &'a dyn Journal = self.journal;
+        // That nothing was done is believed only if the journal agrees, before anything else is begun.
+        let waits = settlement == Settlement::Untouched;
+        let mut writing = journal.settle(intent, settlement);
+        let written = if waits { Poll::Ready((&mut writing).await) } else { futures::poll!(&mut writing) };
+        let written = match written {
+            Poll::Ready(written) => written,
+            Poll::Pending => match self.settling.try_send(writing) {
+                Ok(()) => return Ok(()),
+                Err(full) => full.into_inner().await,
+            },
+        };
+        written.map_err(|refused| self.refused(refused))
+    }
+
+    /// Waits for a walk, and for everything that it has sent off to the journal.
+    pub(super) async fn settled<T>(&self, walk: impl Future<Output = T>, mut sent: Receiver<Settling<'a>>) -> T {
+        let mut walk = std::pin::pin!(walk);
+        let (mut settling, mut ended) = (FuturesUnordered::new(), None);
+        loop {
+            while let Ok(one) = sent.try_recv() {
+                settling.push(one);
+            }
+            tokio::select! {
+                end = &mut walk, if ended.is_none() => ended = Some(end),
+                Some(one) = sent.recv(), if ended.is_none() => settling.push(one),
+                Some(arrived) = settling.next() => {
+                    if let Err(refused) = arrived {
+                        self.refused(refused);
+                    }
+                }
+                else => return ended.expect("nothing is left to wait for only after the walk"),
+            }
+        }
     }
 
     fn refused(&self, refused: Refused) -> Vec<Diagnostic> {

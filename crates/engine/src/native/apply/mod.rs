@@ -10,8 +10,9 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 
+use self::journal::Settling;
 use self::order::{Step, steps};
 use super::config::{Config, config_address};
 use super::content::Content;
@@ -38,6 +39,8 @@ pub struct Apply<'a> {
     progress: &'a dyn Progress,
     stop: &'a Stop,
     permits: Semaphore,
+    settling: mpsc::Sender<Settling<'a>>,
+    sent: Option<mpsc::Receiver<Settling<'a>>>,
     /// The changes by the block that they belong to.
     by_block: HashMap<String, Vec<usize>>,
     world: Mutex<World>,
@@ -76,15 +79,18 @@ impl<'a> Apply<'a> {
         }
         let world = World { state, deposed: HashMap::new(), diagnostics: Vec::new(), halt: None };
         let permits = Semaphore::new(parallelism);
+        // A change settles one object, or two that take turns.
+        let (settling, sent) = mpsc::channel(2 * content.changes.len().max(1));
         let (eval, world) = (Eval::applying(config, &content.timestamp), Mutex::new(world));
-        Apply { content, eval, session, journal, progress, stop, permits, by_block, world }
+        Apply { content, eval, session, journal, progress, stop, permits, settling, sent: Some(sent), by_block, world }
     }
 
     fn config(&self) -> &'a Config {
         self.eval.config
     }
 
-    pub async fn run(self) -> Result<Ended, EngineError> {
+    pub async fn run(mut self) -> Result<Ended, EngineError> {
+        let sent = self.sent.take().expect("an apply runs once");
         let steps = steps(self.content, self.config(), &self.world().state);
         if self.content.mode != Mode::Normal {
             self.prepare_providers().await.map_err(EngineError::Diagnostics)?;
@@ -101,7 +107,7 @@ impl<'a> Apply<'a> {
             std::future::pending::<()>().await
         };
         let ends = tokio::select! {
-            ends = walk => ends,
+            ends = self.settled(walk, sent) => ends,
             () = stopper => unreachable!("it never ends"),
         };
         let stopped = self.stop.is_cancelled() && ends.contains(&End::Skipped);
@@ -124,6 +130,10 @@ impl<'a> Apply<'a> {
                     let detail = "Some changes wait for each other, so none of them was begun.";
                     diagnostics.push(Diagnostic::error("Cycle in the plan", detail));
                 }
+                let failed = diagnostics.iter().any(Diagnostic::is_error);
+                if self.content.mode == Mode::Destroy && !failed && !stopped {
+                    diagnostics.extend(left_behind(&self.content.changes));
+                }
                 Ok(Ended { state: world.state, checks, diagnostics, stopped })
             }
         }
@@ -137,10 +147,7 @@ impl<'a> Apply<'a> {
         let outcome = match step {
             Step::Gate => Ok(()),
             Step::Node(place) => self.node(*place).await,
-            Step::Forget(at) => {
-                self.world().state.remove(&self.content.changes[*at].address, None);
-                Ok(())
-            }
+            Step::Forget(at) => self.forget(&self.content.changes[*at]).await,
             Step::Change(at) | Step::Destroy(at) | Step::DestroyDeposed(at) => {
                 let planned = &self.content.changes[*at];
                 let permit = self.permits.acquire().await;
@@ -163,7 +170,7 @@ impl<'a> Apply<'a> {
         // People see the two halves of a replacement as what they are.
         let action = match (step, planned.action) {
             (Step::Destroy(_) | Step::DestroyDeposed(_), _) => Action::Delete,
-            (_, Action::Replace | Action::CreateBeforeDestroy) => Action::Create,
+            (_, Action::Replace | Action::CreateBeforeDestroy | Action::ForgetThenCreate) => Action::Create,
             (_, action) => action,
         };
         if action == Action::NoOp {
@@ -202,6 +209,14 @@ impl<'a> Apply<'a> {
     fn stored(&self, address: &Address, deposed: Option<&str>) -> Option<Instance> {
         self.world().state.object(address, deposed).map(|(_, instance)| instance.clone())
     }
+}
+
+/// Whoever wanted everything destroyed is to know that something was not.
+fn left_behind(changes: &[Planned]) -> Option<Diagnostic> {
+    let detail = "As requested, some objects were not destroyed and are managed no longer. They go on to exist where they \
+                  are, and may go on to cost money. The plan names them.";
+    let forgotten = changes.iter().any(|planned| planned.action == Action::Forget);
+    forgotten.then(|| Diagnostic::error("Destroy was successful but left behind forgotten instances", detail))
 }
 
 /// When everything is gone, what was read about it is of no use.

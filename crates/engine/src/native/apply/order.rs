@@ -47,7 +47,8 @@ pub fn steps(content: &Content, config: &Config, state: &State) -> Steps<Step> {
         let resource = config.resource(&planned.address);
         let place = resource.and_then(|resource| config.graph.place(&node_of(resource)));
         let changed = match planned.action {
-            Action::Create | Action::Update | Action::Read | Action::Replace | Action::CreateBeforeDestroy => true,
+            Action::Create | Action::Update | Action::Read => true,
+            Action::Replace | Action::CreateBeforeDestroy | Action::ForgetThenCreate => true,
             Action::NoOp => {
                 let has_conditions = |resource| config.block(resource).lifecycle.has_conditions();
                 planned.deposed.is_none() && resource.is_some_and(has_conditions)
@@ -68,10 +69,7 @@ pub fn steps(content: &Content, config: &Config, state: &State) -> Steps<Step> {
             Action::Delete if planned.deposed.is_some() => Step::DestroyDeposed(at),
             Action::Delete | Action::Replace => Step::Destroy(at),
             Action::CreateBeforeDestroy => Step::DestroyDeposed(at),
-            Action::Forget => {
-                steps.add(Step::Forget(at));
-                continue;
-            }
+            Action::Forget | Action::ForgetThenCreate => Step::Forget(at),
             _ => continue,
         };
         let node = steps.add(end);
@@ -79,9 +77,13 @@ pub fn steps(content: &Content, config: &Config, state: &State) -> Steps<Step> {
             steps.order(*ready, node);
         }
         match (planned.action, change) {
-            (Action::Replace, Some(change)) => steps.order(node, change),
+            (Action::Replace | Action::ForgetThenCreate, Some(change)) => steps.order(node, change),
             (Action::CreateBeforeDestroy, Some(change)) => steps.order(change, node),
             _ => {}
+        }
+        if matches!(planned.action, Action::Forget | Action::ForgetThenCreate) {
+            // Nothing ends, so nobody has to wait for it.
+            continue;
         }
         let dependencies = stored.map(|instance| instance.dependencies.clone()).unwrap_or_default();
         endings.push(Ending { node, address: planned.address.clone(), dependencies, late });

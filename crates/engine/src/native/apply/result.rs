@@ -56,6 +56,8 @@ pub fn changed(
         tainted,
         dependencies: Vec::new(),
         create_before_destroy: false,
+        // What failed is still what it was to be before.
+        skip_destroy: prior.is_some_and(|object| object.skip_destroy),
     };
     (Some(object), diagnostics)
 }
