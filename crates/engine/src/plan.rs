@@ -109,7 +109,10 @@ pub enum Action {
     Replace,
     /// Create, then delete.
     CreateBeforeDestroy,
+    /// Out of the state; what it stands for stays where it is.
     Forget,
+    /// Forget, then create: a replacement that leaves the old object where it is.
+    ForgetThenCreate,
 }
 
 #[derive(Debug)]

@@ -36,8 +36,8 @@ pub use functions::{LEFT_TO_THE_CLI, function_names};
 pub use load::load;
 pub use mention::{Mention, mentions, mentions_at};
 pub use module::{
-    Check, IgnoreChanges, Ignored, Import, Lifecycle, Local, Module, ModuleCall, Moved, Output, ProviderConfig,
-    Removed, Repetition, RequiredProvider, Resource, Trigger, Unsupported, Validation, Variable,
+    Check, IgnoreChanges, Ignored, Import, ImportBy, Lifecycle, Local, Module, ModuleCall, Moved, Output,
+    ProviderConfig, Removed, Repetition, RequiredProvider, Resource, Trigger, Unsupported, Validation, Variable,
 };
 pub use outline::{Outline, Part, outline, outline_body};
 pub use reference::{PathKind, Reference, body_references, references};

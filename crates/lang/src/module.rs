@@ -137,6 +137,8 @@ impl Resource {
 pub struct Lifecycle {
     pub create_before_destroy: Option<bool>,
     pub prevent_destroy: Option<Expr>,
+    /// `false` leaves an object that is not wanted any longer where it is.
+    pub destroy: Option<Expr>,
     pub enabled: Option<Expr>,
     pub ignore_changes: IgnoreChanges,
     pub replace_triggered_by: Vec<Trigger>,
@@ -203,9 +205,25 @@ pub struct Removed {
 pub struct Import {
     /// An address, in parts (`module.NAME`, `TYPE.NAME`), each with the expression for its key.
     pub to: Vec<(String, Option<Expr>)>,
-    pub id: Expr,
+    pub by: ImportBy,
     pub for_each: Option<Expr>,
     pub range: SourceRange,
+}
+
+/// How an `import` block names the object that it is about.
+#[derive(Clone, Debug)]
+pub enum ImportBy {
+    Id(Expr),
+    /// The attributes that tell the object from all others of its type.
+    Identity(Expr),
+}
+
+impl ImportBy {
+    pub fn expr(&self) -> &Expr {
+        match self {
+            ImportBy::Id(expr) | ImportBy::Identity(expr) => expr,
+        }
+    }
 }
 
 /// A `check` block.

@@ -138,7 +138,9 @@ pub struct ApplyAnswer {
 #[derive(Clone, Debug)]
 pub struct ImportResourceState {
     pub type_name: String,
+    /// Empty if the object is known by its identity.
     pub id: String,
+    pub identity: Identity,
 }
 
 #[derive(Clone, Debug)]

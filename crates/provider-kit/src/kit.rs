@@ -109,9 +109,15 @@ impl<D: Definition> Kit<D> {
     }
 
     async fn import(&self, call: &ImportResourceState) -> Result<Value, Failure> {
-        let imported = self.resource(&call.type_name)?.import(self.client()?, &call.id).await?;
+        let (resource, client) = (self.resource(&call.type_name)?, self.client()?);
+        let imported = match &call.identity {
+            Some(identity) => resource.import_by_identity(client, identity).await?,
+            None => resource.import(client, &call.id).await?,
+        };
         imported.ok_or_else(|| {
-            let detail = format!("There is no {} with the id {:?}.", call.type_name, call.id);
+            let named =
+                if call.identity.is_some() { "this identity".to_owned() } else { format!("the id {:?}", call.id) };
+            let detail = format!("There is no {} with {named}.", call.type_name);
             Diagnostic::error("Cannot import a non-existent object", detail).into()
         })
     }

@@ -73,6 +73,12 @@ pub trait Resource<C>: Send + Sync {
 
     /// None: there is no such object.
     async fn import(&self, client: &C, id: &str) -> Result<Option<Value>, Failure>;
+
+    /// The same for an object that is named by its identity.
+    async fn import_by_identity(&self, _client: &C, _identity: &Value) -> Result<Option<Value>, Failure> {
+        let detail = "Objects of this type are imported by their id.";
+        Err(Diagnostic::error("Cannot import by identity", detail).into())
+    }
 }
 
 /// One type of data source.

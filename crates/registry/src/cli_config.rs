@@ -29,7 +29,13 @@ impl CliConfig {
     /// The file that the CLI would read: the one that `TF_CLI_CONFIG_FILE` names, or the first of the usual ones.
     pub fn of_user() -> Result<CliConfig, ConfigError> {
         if let Some(named) = std::env::var_os("TF_CLI_CONFIG_FILE").or_else(|| std::env::var_os("TERRAFORM_CONFIG")) {
-            return CliConfig::read(Path::new(&named));
+            // A file that is not there is no reason to stop, for the CLI neither.
+            return match CliConfig::read(Path::new(&named)) {
+                Err(ConfigError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                    Ok(CliConfig::default())
+                }
+                read => read,
+            };
         }
         let home = std::env::home_dir().unwrap_or_default();
         let settings = std::env::var_os("XDG_CONFIG_HOME").map_or_else(|| home.join(".config"), PathBuf::from);

@@ -9,17 +9,20 @@ pub(super) fn changes(plan: &Value) -> Result<Vec<Change>, EngineError> {
     let mut changes = Vec::new();
     for resource in resource_changes(plan) {
         let change = &resource["change"];
-        let importing = change["importing"]["id"].as_str().map(str::to_owned);
+        let importing = match (&change["importing"]["id"], &change["importing"]["identity"]) {
+            (Value::String(id), _) => Some(id.clone()),
+            (_, identity @ Value::Object(_)) => Some(identity.to_string()),
+            _ => None,
+        };
         let moved = resource.get("previous_address").is_some();
-        for &action in actions(change)? {
-            if action != Action::NoOp || importing.is_some() || moved {
-                changes.push(Change {
-                    address: text(&resource["address"]),
-                    deposed: resource["deposed"].as_str().map(str::to_owned),
-                    action,
-                    importing: importing.clone(),
-                });
-            }
+        let action = action(change)?;
+        if action != Action::NoOp || importing.is_some() || moved {
+            changes.push(Change {
+                address: text(&resource["address"]),
+                deposed: resource["deposed"].as_str().map(str::to_owned),
+                action,
+                importing,
+            });
         }
     }
     changes.sort_by(|a, b| (&a.address, &a.deposed).cmp(&(&b.address, &b.deposed)));
@@ -50,15 +53,13 @@ pub(super) fn intents(plan: &Value) -> Result<Vec<Intent>, EngineError> {
         if change["importing"].is_object() {
             calls.push(IntentAction::Import);
         }
-        for action in actions(change)? {
-            match action {
-                Action::Create => calls.push(IntentAction::Create),
-                Action::Update => calls.push(IntentAction::Update),
-                Action::Delete => calls.push(IntentAction::Delete),
-                Action::Replace => calls.extend([IntentAction::Delete, IntentAction::Create]),
-                Action::CreateBeforeDestroy => calls.extend([IntentAction::Create, IntentAction::Delete]),
-                Action::NoOp | Action::Read | Action::Forget => {}
-            }
+        match action(change)? {
+            Action::Create | Action::ForgetThenCreate => calls.push(IntentAction::Create),
+            Action::Update => calls.push(IntentAction::Update),
+            Action::Delete => calls.push(IntentAction::Delete),
+            Action::Replace => calls.extend([IntentAction::Delete, IntentAction::Create]),
+            Action::CreateBeforeDestroy => calls.extend([IntentAction::Create, IntentAction::Delete]),
+            Action::NoOp | Action::Read | Action::Forget => {}
         }
         intents.extend(calls.into_iter().map(|action| Intent {
             address: text(&resource["address"]),
@@ -133,18 +134,18 @@ fn resource_changes(plan: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// An action that is not known here is an error: what it changes would be missing in the journal.
-fn actions(change: &Value) -> Result<&'static [Action], EngineError> {
+fn action(change: &Value) -> Result<Action, EngineError> {
     let names: Vec<&str> = change["actions"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     Ok(match names.as_slice() {
-        ["no-op"] => &[Action::NoOp],
-        ["create"] => &[Action::Create],
-        ["read"] => &[Action::Read],
-        ["update"] => &[Action::Update],
-        ["delete"] => &[Action::Delete],
-        ["delete", "create"] => &[Action::Replace],
-        ["create", "delete"] => &[Action::CreateBeforeDestroy],
-        ["forget"] => &[Action::Forget],
-        ["forget", "create"] => &[Action::Forget, Action::Create],
+        ["no-op"] => Action::NoOp,
+        ["create"] => Action::Create,
+        ["read"] => Action::Read,
+        ["update"] => Action::Update,
+        ["delete"] => Action::Delete,
+        ["delete", "create"] => Action::Replace,
+        ["create", "delete"] => Action::CreateBeforeDestroy,
+        ["forget"] => Action::Forget,
+        ["forget", "create"] => Action::ForgetThenCreate,
         other => {
             return Err(EngineError::Diagnostics(vec![Diagnostic::error(
                 format!("The plan holds an unknown action: {}", other.join(", ")),

@@ -197,6 +197,12 @@ impl Running<'_> {
         Ok(())
     }
 
+    /// Ends it and its children at once: only for a CLI that has changed nothing.
+    pub async fn kill(&mut self) -> Result<(), EngineError> {
+        let killed = self.child.kill().await;
+        killed.map(drop).map_err(|e| EngineError::Lost(format!("the CLI could not be waited for: {e}")))
+    }
+
     /// Keeps what nobody reads from filling the disk. True: the CLI has asked something.
     fn look(&mut self) -> Result<bool, EngineError> {
         self.looks += 1;

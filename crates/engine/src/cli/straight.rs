@@ -57,7 +57,7 @@ impl Straight for Cli {
         }
         // A question before the plan is complete is about an input; `plan` says what is missing.
         if heard.unclear || !heard.planned {
-            say_no(running, next).await?;
+            end(running, next).await?;
             return Ok(Gone::NotStraight);
         }
         let mut warnings = folder.ignored_backends();
@@ -73,7 +73,7 @@ impl Straight for Cli {
         }
         let effective = outline.effective;
         if !gate.open(outline).await || !effective {
-            say_no(running, next).await?;
+            end(running, next).await?;
             return Ok(Gone::Held);
         }
         let intents = heard.take_intents();
@@ -81,7 +81,7 @@ impl Straight for Cli {
         let intents = match journal.intend(intents).await {
             Ok(intents) => intents,
             Err(refused) => {
-                say_no(running, next).await?;
+                end(running, next).await?;
                 return Err(refused.into());
             }
         };
@@ -104,13 +104,13 @@ impl Straight for Cli {
     }
 }
 
-/// Ends a CLI that is waiting for an answer. It has changed nothing, so how it ends does not matter.
-async fn say_no(mut running: Running<'_>, next: Next) -> Result<(), EngineError> {
-    if matches!(next, Next::Asks) {
-        running.answer("no").await?;
-        running.finish(&Stop::new(), |_| {}).await?;
+/// Ends a CLI that is waiting for an answer. It has changed nothing, so it is not asked to: one that has just been answered
+/// another question may have stopped listening, and wait for ever (its reader counts as busy for a moment longer).
+async fn end(mut running: Running<'_>, next: Next) -> Result<(), EngineError> {
+    match next {
+        Next::Asks => running.kill().await,
+        Next::Ended(_) => Ok(()),
     }
-    Ok(())
 }
 
 /// There is no plan to tell what is secret: what is declared so, and what the state marks.

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 use super::encode::{paths_from_json, paths_json};
 use super::eval::{Checks, Kind, Objects};
-use super::object::{Identity, Planned, Reason, bare};
+use super::object::{Identity, ImportTarget, Planned, Reason, bare};
 use crate::{Action, Address, Mode};
 
 /// Raised when the bytes of a plan change their meaning: an older plan is then refused as stale.
@@ -112,6 +112,8 @@ struct Entry {
     identity_after: Option<SealedIdentity>,
     replace_paths: Json,
     importing: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    importing_identity: Option<Sealed>,
     deposed: Option<String>,
     previous: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -171,6 +173,11 @@ impl SealedIdentity {
 
 impl Entry {
     fn new(planned: &Planned) -> Entry {
+        let (importing, importing_identity) = match &planned.importing {
+            Some(ImportTarget::Id(id)) => (Some(id.clone()), None),
+            Some(ImportTarget::Identity(identity)) => (None, Some(Sealed::new(identity))),
+            None => (None, None),
+        };
         Entry {
             address: planned.address.to_string(),
             provider: planned.provider.clone(),
@@ -182,7 +189,8 @@ impl Entry {
             identity_before: planned.identity_before.as_ref().map(SealedIdentity::new),
             identity_after: planned.identity_after.as_ref().map(SealedIdentity::new),
             replace_paths: paths_json(&planned.replace_paths),
-            importing: planned.importing.clone(),
+            importing,
+            importing_identity,
             deposed: planned.deposed.clone(),
             previous: planned.previous.as_ref().map(Address::to_string),
             assumed: planned.assumed,
@@ -191,6 +199,11 @@ impl Entry {
 
     fn open(self) -> Result<Planned, String> {
         let parse = |text: &str| Address::parse(text).ok_or_else(|| format!("{text:?} is no address"));
+        let importing = match (self.importing, self.importing_identity) {
+            (Some(id), _) => Some(ImportTarget::Id(id)),
+            (None, Some(identity)) => Some(ImportTarget::Identity(identity.open()?)),
+            (None, None) => None,
+        };
         Ok(Planned {
             address: parse(&self.address)?,
             provider: self.provider,
@@ -202,7 +215,7 @@ impl Entry {
             identity_before: self.identity_before.map(SealedIdentity::open).transpose()?,
             identity_after: self.identity_after.map(SealedIdentity::open).transpose()?,
             replace_paths: paths_from_json(&self.replace_paths)?,
-            importing: self.importing,
+            importing,
             deposed: self.deposed,
             previous: self.previous.as_deref().map(parse).transpose()?,
             assumed: self.assumed,

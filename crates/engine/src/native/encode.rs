@@ -124,6 +124,7 @@ pub fn instance(schema: &Schema, address: &Address, object: &Object) -> Result<I
         identity_schema_version: object.identity.as_ref().map(|it| u64::try_from(it.version).unwrap_or_default()),
         dependencies,
         create_before_destroy: object.create_before_destroy,
+        skip_destroy: object.skip_destroy,
         ..Instance::default()
     };
     instance.set_tainted(object.tainted);

@@ -2,7 +2,7 @@
 
 use super::config::{self, Config};
 use super::eval::Eval;
-use super::object::{Outcome, at};
+use super::object::{ImportTarget, Outcome, at};
 use super::session::Session;
 use super::{Native, clock, encode, parse_address, unreadable};
 use crate::state::State;
@@ -47,15 +47,16 @@ async fn take_over(
         }
     }
     let bound = session.bound(&resource.provider, &eval).await?;
+    let target = ImportTarget::Id(id.to_owned());
     if state.current(address).is_some() {
-        bound.ask_import(address, id).await?;
+        bound.ask_import(address, &target).await?;
         let detail = format!(
             "OpenTofu is already managing a remote object for {address}. To import to this address you must first remove the \
              existing object from the state."
         );
         return Err(wrong("Resource already managed by OpenTofu", detail));
     }
-    let object = bound.import(address, id).await?;
+    let object = bound.import(address, &target).await?;
     let instance = encode::instance(bound.resource(address)?, address, &object)
         .map_err(|detail| wrong("Failed to encode object in state", detail))?;
     state.put(address, &resource.provider, instance);

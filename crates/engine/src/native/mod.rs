@@ -36,7 +36,7 @@ use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
 pub use clock::now;
-pub use config::{collect_variables, ephemeral_variables};
+pub use config::{backends, collect_variables, ephemeral_variables};
 pub use console::Console;
 pub use landform_lang::VariableFlag;
 pub use ports::{Located, Providers, Requirement};
@@ -45,6 +45,7 @@ use text::write_plan;
 
 use config::Config;
 use content::{Content, Origin};
+use object::ImportTarget;
 use session::Session;
 use straight::MadeFrom;
 use trees::Trees;
@@ -249,7 +250,7 @@ fn summary(planned: &object::Planned) -> Change {
         address: planned.address.to_string(),
         deposed: planned.deposed.clone(),
         action: planned.action,
-        importing: planned.importing.clone(),
+        importing: planned.importing.as_ref().map(ToString::to_string),
     }
 }
 
@@ -260,8 +261,9 @@ fn parse_address(text: &str) -> Result<Address, EngineError> {
     })
 }
 
-fn adopted(request: &PlanRequest<'_>) -> Result<BTreeMap<Address, String>, EngineError> {
-    request.adopt.iter().map(|adopt| Ok((parse_address(&adopt.address)?, adopt.id.clone()))).collect()
+fn adopted(request: &PlanRequest<'_>) -> Result<BTreeMap<Address, ImportTarget>, EngineError> {
+    let adopted = |adopt: &crate::Adopt| Ok((parse_address(&adopt.address)?, ImportTarget::Id(adopt.id.clone())));
+    request.adopt.iter().map(adopted).collect()
 }
 
 fn replaced(request: &PlanRequest<'_>) -> Result<BTreeSet<Address>, EngineError> {

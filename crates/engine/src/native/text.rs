@@ -7,7 +7,7 @@ use std::fmt::{self, Write};
 use landform_cty::{Data, Mark, Path, Step, Type, Value};
 
 use super::content::Content;
-use super::object::{Planned, Reason, bare};
+use super::object::{ImportTarget, Planned, Reason, bare};
 use crate::{Action, Mode};
 
 /// Written piece by piece: the whole of a large plan would take as much memory again as the plan.
@@ -34,6 +34,7 @@ pub fn write_plan(content: &Content, out: &mut dyn Write) -> fmt::Result {
             (Action::Replace, "-/+ destroy and then create replacement"),
             (Action::CreateBeforeDestroy, "+/- create replacement and then destroy"),
             (Action::Read, " <= read (data resources)"),
+            (Action::ForgetThenCreate, "./+ forget and then create replacement"),
             (Action::Forget, "  . forget"),
         ] {
             if changes.iter().any(|planned| planned.action == action) {
@@ -42,7 +43,7 @@ pub fn write_plan(content: &Content, out: &mut dyn Write) -> fmt::Result {
         }
         out.write_str("\nLandform will perform the following actions:\n\n")?;
         for planned in &changes {
-            out.write_str(&change_text(planned, headline(planned)))?;
+            out.write_str(&change_text(planned, &headline(planned)))?;
         }
         let count = |actions: &[Action]| changes.iter().filter(|planned| actions.contains(&planned.action)).count();
         let imports = changes.iter().filter(|planned| planned.importing.is_some()).count();
@@ -50,13 +51,17 @@ pub fn write_plan(content: &Content, out: &mut dyn Write) -> fmt::Result {
         if imports > 0 {
             write!(out, "{imports} to import, ")?;
         }
-        writeln!(
+        write!(
             out,
-            "{} to add, {} to change, {} to destroy.",
-            count(&[Action::Create, Action::Replace, Action::CreateBeforeDestroy]),
+            "{} to add, {} to change, {} to destroy",
+            count(&[Action::Create, Action::Replace, Action::CreateBeforeDestroy, Action::ForgetThenCreate]),
             count(&[Action::Update]),
             count(&[Action::Delete, Action::Replace, Action::CreateBeforeDestroy]),
         )?;
+        match count(&[Action::Forget, Action::ForgetThenCreate]) {
+            0 => out.write_str(".\n")?,
+            forgotten => writeln!(out, ", {forgotten} to forget.")?,
+        }
     }
     if !outputs.is_empty() {
         write!(out, "\nChanges to Outputs:\n{outputs}")?;
@@ -64,26 +69,28 @@ pub fn write_plan(content: &Content, out: &mut dyn Write) -> fmt::Result {
     Ok(())
 }
 
-fn headline(planned: &Planned) -> &'static str {
-    match (planned.action, planned.reason) {
+fn headline(planned: &Planned) -> String {
+    let text = match (planned.action, planned.reason) {
         (Action::Create, _) => "will be created",
         (Action::Update, _) => "will be updated in-place",
         (Action::Delete, _) => "will be destroyed",
         (Action::Read, _) => "will be read during apply",
         (Action::Forget, _) => "will be removed from the OpenTofu state but will not be destroyed",
-        (Action::Replace | Action::CreateBeforeDestroy, Some(Reason::ReplaceBecauseTainted)) => {
-            "is tainted, so must be replaced"
-        }
-        (Action::Replace | Action::CreateBeforeDestroy, Some(Reason::ReplaceByRequest)) => {
-            "will be replaced, as requested"
-        }
-        (Action::Replace | Action::CreateBeforeDestroy, Some(Reason::ReplaceByTriggers)) => {
-            "will be replaced due to changes in replace_triggered_by"
-        }
-        (Action::Replace | Action::CreateBeforeDestroy, _) => "must be replaced",
         (Action::NoOp, _) if planned.importing.is_none() => "has moved",
         (Action::NoOp, _) => "will be imported",
-    }
+        (Action::Replace | Action::CreateBeforeDestroy | Action::ForgetThenCreate, reason) => match reason {
+            Some(Reason::ReplaceBecauseTainted) => "is tainted, so must be replaced",
+            Some(Reason::ReplaceByRequest) => "will be replaced, as requested",
+            Some(Reason::ReplaceByTriggers) => "will be replaced due to changes in replace_triggered_by",
+            _ => "must be replaced",
+        },
+    };
+    let kept = if planned.action == Action::ForgetThenCreate {
+        " - older instance will not be destroyed (lifecycle.destroy = false)"
+    } else {
+        ""
+    };
+    format!("{text}{kept}")
 }
 
 fn change_text(planned: &Planned, headline: &str) -> String {
@@ -104,6 +111,13 @@ fn change_text(planned: &Planned, headline: &str) -> String {
     let because = match planned.reason {
         Some(Reason::ReadBecauseConfigUnknown) => "configuration or dependencies are not known yet".to_owned(),
         Some(Reason::ReadBecauseDependencyPending) => "depends on a resource with changes pending".to_owned(),
+        Some(Reason::ForgotBecauseLifecycleDestroyInConfig) => {
+            "lifecycle.destroy = false is set in the configuration".to_owned()
+        }
+        Some(Reason::ForgotBecauseLifecycleDestroyInState) => {
+            "lifecycle.destroy = false was configured before this resource was removed from the configuration"
+                .to_owned()
+        }
         Some(Reason::DeleteBecauseNoModule) => format!("{} is not in configuration", address.module),
         Some(Reason::DeleteBecauseEnabledFalse) => "enabled is false".to_owned(),
         Some(Reason::DeleteBecauseEachKey) => "its key is not in the for_each map".to_owned(),
@@ -115,8 +129,10 @@ fn change_text(planned: &Planned, headline: &str) -> String {
     if !because.is_empty() {
         let _ = writeln!(out, "  # (because {because})");
     }
-    if let Some(id) = &planned.importing {
-        let _ = writeln!(out, "  # (imported from {id:?})");
+    match &planned.importing {
+        Some(ImportTarget::Id(id)) => drop(writeln!(out, "  # (imported from {id:?})")),
+        Some(identity) => drop(writeln!(out, "  # (imported by the identity {identity})")),
+        None => {}
     }
     let symbol = match planned.action {
         Action::Create => "  +",
@@ -126,6 +142,7 @@ fn change_text(planned: &Planned, headline: &str) -> String {
         Action::CreateBeforeDestroy => "+/-",
         Action::Read => " <=",
         Action::Forget => "  .",
+        Action::ForgetThenCreate => "./+",
         Action::NoOp => "   ",
     };
     let kind = if address.data { "data" } else { "resource" };

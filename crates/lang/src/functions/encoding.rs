@@ -30,11 +30,11 @@ pub(super) static FUNCTIONS: &[Function] = &[
 ];
 
 /// Go's decoder does not look at bits that stand for nothing.
-const LENIENT: GeneralPurpose =
+pub(super) const LENIENT: GeneralPurpose =
     GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
 /// Nor does it mind line breaks.
-fn lenient(text: &str) -> String {
+pub(super) fn lenient(text: &str) -> String {
     text.chars().filter(|character| !matches!(character, '\r' | '\n')).collect()
 }
 

@@ -16,7 +16,9 @@ mod json;
 mod lists;
 mod mappings;
 mod numbers;
+mod private_key;
 mod regex;
+mod rsa;
 mod sets;
 mod strings;
 mod templates;
@@ -165,10 +167,7 @@ fn strings_list(_: &[Value]) -> Result<Type, Problem> {
 }
 
 /// Functions that are not done here, and why. They are the CLI engine's.
-pub const LEFT_TO_THE_CLI: &[(&str, &str)] = &[
-    ("base64gzip", "its bytes are those of Go's compressor"),
-    ("rsadecrypt", "it needs an implementation of RSA that is safe against timing; none is used here"),
-];
+pub const LEFT_TO_THE_CLI: &[(&str, &str)] = &[("base64gzip", "its bytes are those of Go's compressor")];
 
 /// Evaluated by the evaluator itself, because they look at expressions and not at values.
 pub(crate) const SPECIAL: [&str; 2] = ["can", "try"];
@@ -188,6 +187,7 @@ static FUNCTIONS: LazyLock<BTreeMap<&'static str, &'static Function>> = LazyLock
         mappings::FUNCTIONS,
         numbers::FUNCTIONS,
         regex::FUNCTIONS,
+        rsa::FUNCTIONS,
         sets::FUNCTIONS,
         strings::FUNCTIONS,
         templates::FUNCTIONS,

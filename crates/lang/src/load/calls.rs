@@ -3,7 +3,7 @@ use hcl_edit::structure::{Block, Structure};
 
 use super::Loader;
 use super::resources::take;
-use crate::{Body, Check, Diagnostic, Expr, Import, ModuleCall, Moved, Removed, Repetition, SourceRange};
+use crate::{Body, Check, Diagnostic, Expr, Import, ImportBy, ModuleCall, Moved, Removed, Repetition, SourceRange};
 
 impl Loader {
     pub(super) fn read_call(&mut self, name: &str, mut body: Body, range: SourceRange) {
@@ -115,17 +115,26 @@ impl Loader {
     }
 
     pub(super) fn read_import(&mut self, body: &Body, range: SourceRange) {
-        if let Some(identity) = body.node.get_attribute("identity") {
-            return self.unsupported("import by identity", body.place(identity));
-        }
-        self.only(body, &["to", "id", "for_each"], &[]);
+        self.only(body, &["to", "id", "identity", "for_each"], &[]);
         let part = |name: &str| body.node.get_attribute(name).map(|given| body.expr(&given.value));
-        match (part("to"), part("id")) {
-            (Some(to), Some(id)) => match import_target(&to) {
-                Some(to) => self.module.imports.push(Import { to, id, for_each: part("for_each"), range }),
+        let by = match (part("id"), part("identity")) {
+            (Some(id), None) => ImportBy::Id(id),
+            (None, Some(identity)) => ImportBy::Identity(identity),
+            (Some(_), Some(_)) => {
+                let detail = "Only one of \"id\" and \"identity\" can name the object that is to be imported.";
+                return self.found.push(Diagnostic::new("Conflicting import arguments", detail).at(range));
+            }
+            (None, None) => {
+                let detail = "One of \"id\" and \"identity\" must name the object that is to be imported.";
+                return self.found.push(Diagnostic::new("Missing required import argument", detail).at(range));
+            }
+        };
+        match part("to") {
+            Some(to) => match import_target(&to) {
+                Some(to) => self.module.imports.push(Import { to, by, for_each: part("for_each"), range }),
                 None => self.unsupported("this form of import", to.range()),
             },
-            (to, _) => self.missing(if to.is_none() { "to" } else { "id" }, range),
+            None => self.missing("to", range),
         }
     }
 

@@ -36,7 +36,7 @@ impl Loader {
         for import in &module.imports {
             expressions.extend(import.for_each.iter().map(|expr| (expr.clone(), Place::default())));
             let place = Place { each: import.for_each.is_some(), ..Place::default() };
-            expressions.push((import.id.clone(), place));
+            expressions.push((import.by.expr().clone(), place));
         }
         for check in module.checks.values() {
             let place = Place { check: Some(check.name.clone()), ..Place::default() };

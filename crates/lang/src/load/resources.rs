@@ -100,7 +100,11 @@ impl Loader {
             };
             let value = body.expr(&attribute.value);
             match attribute.key.as_str() {
-                name @ ("create_before_destroy" | "prevent_destroy" | "ignore_changes" | "replace_triggered_by")
+                name @ ("create_before_destroy"
+                | "prevent_destroy"
+                | "destroy"
+                | "ignore_changes"
+                | "replace_triggered_by")
                     if data =>
                 {
                     let detail = format!("The lifecycle argument {name:?} is only for managed resources.");
@@ -109,10 +113,10 @@ impl Loader {
                 }
                 "create_before_destroy" => lifecycle.create_before_destroy = Some(self.literal_bool(&value)),
                 "prevent_destroy" => lifecycle.prevent_destroy = Some(value),
+                "destroy" => lifecycle.destroy = Some(value),
                 "enabled" => lifecycle.enabled = Some(value),
                 "ignore_changes" => lifecycle.ignore_changes = self.read_ignore_changes(&value),
                 "replace_triggered_by" => lifecycle.replace_triggered_by = self.read_triggers(&value),
-                "destroy" => self.unsupported("lifecycle destroy", value.range()),
                 _ => self.unexpected_attribute(body, attribute),
             }
         }

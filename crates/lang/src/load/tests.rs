@@ -98,7 +98,7 @@ fn what_is_outside_of_the_subset_is_listed_with_its_place() {
 module "m" { source = "hashicorp/consul/aws" }
 resource "time_static" "a" {
   for_each = toset(["a"])
-  lifecycle { destroy = var.v }
+  lifecycle { destroy = false }
   provisioner "local-exec" { command = "true" }
   block {
     dynamic "x" {}
@@ -125,7 +125,6 @@ variable "v" { type = list }
         [
             "main.tf:1 ephemeral block",
             "main.tf:2 remote module source",
-            "main.tf:5 lifecycle destroy",
             "main.tf:6 provisioner block",
             "main.tf:10 function base64gzip",
             "main.tf:16 provisioner block here",

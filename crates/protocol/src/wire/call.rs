@@ -401,17 +401,18 @@ impl Call for ImportResourceState {
     type Request = import_resource_state::Request;
     type Response = import_resource_state::Response;
 
-    fn to_wire(&self, _: &Types) -> Result<Self::Request, WireError> {
+    fn to_wire(&self, types: &Types) -> Result<Self::Request, WireError> {
         Ok(Self::Request {
             type_name: self.type_name.clone(),
             id: self.id.clone(),
             client_capabilities: client_capabilities(),
-            identity: None,
+            identity: types.identity_to(&self.type_name, &self.identity)?,
         })
     }
 
-    fn from_wire(request: Self::Request, _: &Types) -> Result<Self, WireError> {
-        Ok(Self { type_name: request.type_name, id: request.id })
+    fn from_wire(request: Self::Request, types: &Types) -> Result<Self, WireError> {
+        let identity = types.identity_from(&request.type_name, request.identity)?;
+        Ok(Self { type_name: request.type_name, id: request.id, identity })
     }
 
     fn answer_to_wire(

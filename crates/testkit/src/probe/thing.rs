@@ -251,6 +251,14 @@ impl Resource<World> for Thing {
         Ok(Value::object([("id", part("key")), ("region", part("region"))]))
     }
 
+    /// Where the identity says where the object is, it must be there.
+    async fn import_by_identity(&self, world: &World, identity: &Value) -> Result<Option<Value>, Failure> {
+        let id = identity.get("id").and_then(Value::as_str).unwrap_or_default();
+        let found = self.import(world, id).await?;
+        let region = identity.get("region").filter(|region| !region.is_null());
+        Ok(found.filter(|object| region.is_none_or(|region| object.get("region") == Some(region))))
+    }
+
     async fn import(&self, world: &World, id: &str) -> Result<Option<Value>, Failure> {
         let found = world.find(id).map_err(failed)?.filter(|object| object.kind == self.name);
         found.map(|object| Value::from_json(&object.attributes, &self.ty()).map_err(failed)).transpose()

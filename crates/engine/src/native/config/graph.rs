@@ -132,7 +132,7 @@ impl Graph {
         }
         for import in &module.imports {
             if let Some(later) = config.import_target(id, import) {
-                self.connect(config, id, &later, references(&import.id));
+                self.connect(config, id, &later, references(import.by.expr()));
                 self.connect(config, id, &later, import.for_each.as_ref().map(references).unwrap_or_default());
             }
         }

@@ -44,9 +44,7 @@ pub fn unsupported(workspace: &Workspace, trees: &Trees) -> Result<Result<Tree, 
         for resource in state.resources() {
             for instance in &resource.instances {
                 let address = resource.address(instance.index_key.clone());
-                if instance.skip_destroy {
-                    note(format!("lifecycle of {address} in the state"));
-                } else if !instance.attributes_flat.is_empty() || !instance.provider.is_empty() {
+                if !instance.attributes_flat.is_empty() || !instance.provider.is_empty() {
                     note(format!("old form of {address} in the state"));
                 }
             }

@@ -10,6 +10,7 @@ mod spec;
 mod version;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 
 use landform_cty::{Mark, Value};
 use landform_lang::{Diagnostics, Module, Resource, Tree};
@@ -392,6 +393,18 @@ fn check_version(module: &Module) -> Outcome<()> {
             Err(vec![Diagnostic::error("Unsupported OpenTofu Core version", detail)])
         }
     }
+}
+
+/// What in a folder says that its state is kept somewhere else. Nothing, where the folder cannot be read: whoever uses it
+/// is told why.
+pub fn backends(folder: &Path) -> Vec<Unsupported> {
+    let module = landform_lang::load(folder);
+    let ignored = module.map(|module| module.ignored).unwrap_or_default();
+    let reason = |ignored: landform_lang::Ignored| Unsupported {
+        construct: ignored.construct,
+        range: Some(range(ignored.range)),
+    };
+    ignored.into_iter().map(reason).collect()
 }
 
 fn ignored(module: &Module) -> Vec<Diagnostic> {

@@ -8,7 +8,7 @@ mod values;
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use landform_cty::{Mark, Value};
-use landform_lang::{Body, Budget, Expr, Impure, Variable, evaluate};
+use landform_lang::{Body, Budget, Expr, Impure, NoReferences, Variable, evaluate};
 use landform_protocol::Block;
 
 pub use checks::{Checked, Checks, Kind, Objects, Status, status};
@@ -415,6 +415,18 @@ impl<'a> Eval<'a> {
         let Some(expr) = &self.config.block(resource).lifecycle.prevent_destroy else { return Ok(false) };
         let values = self.values();
         repeat::flag(expr, &self.at(&values, resource.module, instance, &Each::Once), "prevent_destroy")
+    }
+
+    /// Whether objects of a resource are left where they are when they are not wanted any longer. OpenTofu wants to know
+    /// that of objects whose instances are gone, too, so nothing but a constant can say it.
+    pub fn keeps(&self, resource: &ResourceConfig) -> Outcome<bool> {
+        let Some(expr) = &self.config.block(resource).lifecycle.destroy else { return Ok(false) };
+        let value = evaluate(expr, &NoReferences, &mut Budget::default());
+        value.ok().and_then(|value| value.as_bool()).map(|destroy| !destroy).ok_or_else(|| {
+            let detail = "The lifecycle destroy expression must be a boolean constant.";
+            let problem = Diagnostic::error("Invalid lifecycle destroy expression", detail);
+            vec![Diagnostic { range: Some(range(expr.range())), ..problem }]
+        })
     }
 
     /// The conditions of an object: before it is planned, or (`this`) after.

@@ -33,6 +33,8 @@ pub struct Object {
     pub dependencies: Vec<String>,
     /// How the object is to be replaced one day, even if the configuration does not have it any longer.
     pub create_before_destroy: bool,
+    /// Whether it is then to be left where it is.
+    pub skip_destroy: bool,
 }
 
 /// What tells an object from all others of its type, with the version of the schema that it follows.
@@ -42,12 +44,32 @@ pub struct Identity {
     pub version: i64,
 }
 
+/// The name of an object that exists already and is to be taken over.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ImportTarget {
+    Id(String),
+    Identity(Value),
+}
+
+/// As people are told: the id, or the identity in JSON.
+impl std::fmt::Display for ImportTarget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ImportTarget::Id(id) => f.write_str(id),
+            ImportTarget::Identity(identity) => write!(f, "{}", identity.to_plain_json().unwrap_or_default()),
+        }
+    }
+}
+
 /// What a plan of one object has to heed besides its configuration.
 pub struct Wishes<'a> {
     /// Replace it even if nothing about it changed, for this reason.
     pub force: Option<Reason>,
     pub ignore: &'a IgnoreChanges,
     pub create_before_destroy: bool,
+    /// A replacement leaves the old object where it is. What is wrong with the configuration's word about it comes out
+    /// when it is asked for.
+    pub keep: Outcome<bool>,
     /// What the provider gave to keep with an object that is gone: it gets that back with the plan of the next one.
     pub gone_private: Vec<u8>,
 }
@@ -69,7 +91,7 @@ pub struct Planned {
     pub identity_after: Option<Identity>,
     /// The changes that cannot be made in place.
     pub replace_paths: Vec<Path>,
-    pub importing: Option<String>,
+    pub importing: Option<ImportTarget>,
     /// The key of the deposed object that this is about, if it is about one.
     pub deposed: Option<String>,
     /// Where the object was before the configuration moved it.
@@ -84,8 +106,14 @@ impl Planned {
         self.action != Action::NoOp || self.importing.is_some() || self.previous.is_some()
     }
 
+    /// Whether an object is destroyed and another one made in its place.
     pub fn replaces(&self) -> bool {
         matches!(self.action, Action::Replace | Action::CreateBeforeDestroy)
+    }
+
+    /// Whether another object takes the place of this one, whatever becomes of the old one.
+    pub fn renews(&self) -> bool {
+        self.replaces() || self.action == Action::ForgetThenCreate
     }
 }
 
@@ -103,6 +131,8 @@ pub enum Reason {
     DeleteBecauseCountIndex,
     DeleteBecauseEachKey,
     DeleteBecauseEnabledFalse,
+    ForgotBecauseLifecycleDestroyInConfig,
+    ForgotBecauseLifecycleDestroyInState,
     ReadBecauseConfigUnknown,
     ReadBecauseDependencyPending,
     ReadBecauseCheckNested,

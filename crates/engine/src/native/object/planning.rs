@@ -28,6 +28,7 @@ impl Bound {
         };
         let mut identity_before = prior.filter(|_| !tainted).and_then(|object| object.identity.clone());
         self.validate(address, config).await?;
+        let keep = wishes.keep.clone()?;
         let (bare_config, mut config_marks) = config.clone().unmark_deep_with_paths();
         // What is only written is not in the plan, so nothing there is secret.
         config_marks.retain(|(path, _)| !attribute_at(block, path).is_some_and(|attribute| attribute.write_only));
@@ -75,6 +76,9 @@ impl Bound {
         {
             (action, reason, before) = (replace, Some(Reason::ReplaceBecauseTainted), old.value.clone());
             identity_before = old.identity.clone();
+        }
+        if action == replace && keep {
+            action = Action::ForgetThenCreate;
         }
         let after = self.with_marks(schema, answer.planned, &config_marks);
         if action == Action::NoOp && sensitivity_differs(&before, &after) {
@@ -134,6 +138,26 @@ impl Bound {
             private,
             identity_before: object.identity.clone(),
             identity_after,
+            replace_paths: Vec::new(),
+            importing: None,
+            deposed: None,
+            previous: None,
+            assumed: false,
+        })
+    }
+
+    /// Plans that an object is let go: its provider has no part in that.
+    pub fn plan_forget(&self, address: &Address, object: &Object, reason: Option<Reason>) -> Outcome<Planned> {
+        Ok(Planned {
+            address: address.clone(),
+            provider: self.address.clone(),
+            action: Action::Forget,
+            reason,
+            before: object.value.clone(),
+            after: Value::null(self.resource(address)?.block.implied_type()),
+            private: object.private.clone(),
+            identity_before: object.identity.clone(),
+            identity_after: None,
             replace_paths: Vec::new(),
             importing: None,
             deposed: None,

@@ -6,7 +6,7 @@ use landform_protocol::{
     ValidateResourceConfig,
 };
 
-use super::{Bound, Identity, Object, Outcome, at, bare, failed};
+use super::{Bound, Identity, ImportTarget, Object, Outcome, at, bare, failed};
 use crate::native::change::{mark_existing, normalise_legacy};
 use crate::native::encode;
 use crate::state::Instance;
@@ -26,6 +26,7 @@ impl Object {
             tainted: false,
             dependencies: Vec::new(),
             create_before_destroy: false,
+            skip_destroy: false,
         }
     }
 }
@@ -100,6 +101,7 @@ impl Bound {
             tainted: instance.tainted(),
             dependencies: instance.dependencies.clone(),
             create_before_destroy: instance.create_before_destroy,
+            skip_destroy: instance.skip_destroy,
         })
     }
 
@@ -159,23 +161,27 @@ impl Bound {
     }
 
     /// Takes over an object that exists already.
-    pub async fn import(&self, address: &Address, id: &str) -> Outcome<Object> {
-        let object = self.ask_import(address, id).await?;
+    pub async fn import(&self, address: &Address, target: &ImportTarget) -> Outcome<Object> {
+        let object = self.ask_import(address, target).await?;
         self.refresh(address, object).await?.0.ok_or_else(|| {
             let detail =
-                format!("While attempting to import {address}, the provider found no object with the id {id:?}.");
+                format!("While attempting to import {address}, the provider found no object {}.", named(target));
             vec![at(address, Diagnostic::error(NOT_THERE, detail))]
         })
     }
 
-    /// What the provider says of an object that it knows by this id, before it has looked at it.
-    pub async fn ask_import(&self, address: &Address, id: &str) -> Outcome<Object> {
-        let call = ImportResourceState { type_name: address.type_name.clone(), id: id.to_owned() };
+    /// What the provider says of an object that it knows by this name, before it has looked at it.
+    pub async fn ask_import(&self, address: &Address, target: &ImportTarget) -> Outcome<Object> {
+        let (id, identity) = match target {
+            ImportTarget::Id(id) => (id.clone(), None),
+            ImportTarget::Identity(identity) => (String::new(), Some(identity.clone())),
+        };
+        let call = ImportResourceState { type_name: address.type_name.clone(), id, identity };
         let (imported, diagnostics) =
             self.provider.import_resource_state(call).await.map_err(|error| failed(address, &error))?;
         let imported = self.accept(address, diagnostics, imported)?;
         let found = imported.into_iter().find(|resource| resource.type_name == address.type_name).ok_or_else(|| {
-            let detail = format!("The provider returned no object for {address} with the id {id:?}.");
+            let detail = format!("The provider returned no object for {address} {}.", named(target));
             vec![at(address, Diagnostic::error(NOT_THERE, detail))]
         })?;
         Ok(Object {
@@ -185,6 +191,14 @@ impl Bound {
             tainted: false,
             dependencies: Vec::new(),
             create_before_destroy: false,
+            skip_destroy: false,
         })
+    }
+}
+
+fn named(target: &ImportTarget) -> String {
+    match target {
+        ImportTarget::Id(id) => format!("with the id {id:?}"),
+        ImportTarget::Identity(_) => format!("with the identity {target}"),
     }
 }

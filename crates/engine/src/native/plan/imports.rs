@@ -1,65 +1,143 @@
 use std::collections::BTreeMap;
 
-use landform_cty::Type;
-use landform_lang::{Budget, Expr, Import, Repetition, evaluate};
+use landform_cty::{Mark, Type, Value};
+use landform_lang::{Budget, Expr, Import, ImportBy, Repetition, evaluate};
+use landform_protocol::Schema;
 
 use super::Planner;
 use crate::native::config::{ResourceConfig, range, translate};
-use crate::native::eval::{Each, Keys};
-use crate::native::object::Outcome;
+use crate::native::eval::{Each, Eval, Keys};
+use crate::native::object::{Bound, ImportTarget, Outcome};
 use crate::{Address, Diagnostic, Key};
 
 impl Planner<'_> {
-    /// The objects that `import` blocks want to be taken over by a resource, with their ids.
-    pub(super) fn imports(&self, resource: &ResourceConfig) -> Outcome<BTreeMap<Address, String>> {
+    /// The objects that `import` blocks want to be taken over by a resource, with the names that they have.
+    pub(super) async fn imports(&self, resource: &ResourceConfig) -> Outcome<BTreeMap<Address, ImportTarget>> {
         let mut found = BTreeMap::new();
         for import in self.config().imports(resource) {
+            let identity = match &import.by {
+                ImportBy::Id(_) => None,
+                ImportBy::Identity(expr) => {
+                    let bound = self.session.bound(&resource.provider, &self.eval).await?;
+                    Some(identity_type(&bound, resource, expr)?)
+                }
+            };
             let keys = match &import.for_each {
                 Some(expr) => self.eval.root_keys(&Repetition::ForEach(expr.clone()))?,
                 None => Keys::Once,
             };
             for (_, each) in keys.all() {
-                let (address, id) = self.import(import, &each)?;
-                found.insert(address, id);
+                let address = target(&self.eval, import, &each)?;
+                let name = match &identity {
+                    None => self.id(import.by.expr(), &each)?,
+                    Some(ty) => {
+                        let expr = import.by.expr();
+                        let identity = convert(value(&self.eval, expr, &each)?, ty, expr)?;
+                        ImportTarget::Identity(sound(identity, expr)?)
+                    }
+                };
+                found.insert(address, name);
             }
         }
         Ok(found)
     }
 
-    fn import(&self, import: &Import, each: &Each) -> Outcome<(Address, String)> {
-        let values = self.eval.values();
-        let scope = self.eval.root_scope(&values, each);
-        let value = |expr: &Expr| evaluate(expr, &scope, &mut Budget::default()).map_err(translate);
-        let invalid = |summary: &str, detail: &str, expr: &Expr| {
-            vec![Diagnostic { range: Some(range(expr.range())), ..Diagnostic::error(summary, detail) }]
-        };
-        let mut text = String::new();
-        for (name, key) in &import.to {
-            if !text.is_empty() {
-                text.push('.');
-            }
-            text.push_str(name);
-            let Some(expr) = key else { continue };
-            let key = value(expr)?;
-            let key = match (key.as_str(), key.as_number().and_then(|number| number.to_string().parse().ok())) {
-                (Some(name), _) => Key::Name(name.to_owned()),
-                (None, Some(index)) => Key::Index(index),
-                (None, None) => {
-                    let detail = "The key of an import's target must be a known string or number.";
-                    return Err(invalid("Invalid import address expression", detail, expr));
-                }
-            };
-            text.push_str(&format!("[{key}]"));
-        }
-        let id = value(&import.id)?;
+    fn id(&self, expr: &Expr, each: &Each) -> Outcome<ImportTarget> {
+        let id = value(&self.eval, expr, each)?;
         let id = id.convert(&Type::String).ok().and_then(|id| id.as_str().map(str::to_owned));
-        match (Address::parse(&text), id.filter(|id| !id.is_empty())) {
-            (Some(address), Some(id)) => Ok((address, id)),
-            (_, None) => {
-                let detail = "The import ID must be a known string that is not empty.";
-                Err(invalid("Invalid import id argument", detail, &import.id))
+        id.filter(|id| !id.is_empty()).map(ImportTarget::Id).ok_or_else(|| {
+            let detail = "The import ID must be a known string that is not empty.";
+            invalid("Invalid import id argument", detail, expr)
+        })
+    }
+}
+
+/// What is wrong with the identities of `import` blocks whatever the inputs are.
+pub(super) fn check_identities(eval: &Eval<'_>, bound: &Bound, resource: &ResourceConfig) -> Outcome<()> {
+    for import in eval.config.imports(resource) {
+        let ImportBy::Identity(expr) = &import.by else { continue };
+        let ty = identity_type(bound, resource, expr)?;
+        let keys = match &import.for_each {
+            Some(expr) => eval.root_keys(&Repetition::ForEach(expr.clone()))?,
+            None => Keys::Once,
+        };
+        for (_, each) in keys.all() {
+            let identity = convert(value(eval, expr, &each)?, &ty, expr)?;
+            if identity.is_wholly_known() {
+                sound(identity, expr)?;
             }
-            (None, _) => Err(invalid("Invalid import address expression", &text, &import.id)),
         }
     }
+    Ok(())
+}
+
+/// Of which type an identity is: only what an import needs has to be there.
+fn identity_type(bound: &Bound, resource: &ResourceConfig, expr: &Expr) -> Outcome<Type> {
+    let type_name = &resource.instance("", None).type_name;
+    let Some(Schema { block, .. }) = bound.schema.identities.get(type_name) else {
+        let detail = format!(
+            "The provider {} has no identity for the resource type {type_name:?}, so its objects cannot be imported by one.",
+            bound.address
+        );
+        return Err(invalid("Unable to determine identity schema for import identity", &detail, expr));
+    };
+    let attributes = block.attributes.iter().map(|(name, attribute)| (name.clone(), attribute.implied_type()));
+    let optional = block.attributes.iter().filter(|(_, attribute)| attribute.optional).map(|(name, _)| name.clone());
+    Ok(Type::object_with_optional(attributes.collect(), optional.collect()))
+}
+
+/// An identity that an object can be asked for by.
+fn sound(identity: Value, expr: &Expr) -> Outcome<Value> {
+    let marks = identity.clone().unmark_deep().1;
+    let problem = if !identity.is_wholly_known() {
+        "depends on resource attributes that cannot be determined until apply"
+    } else if marks.contains(&Mark::Sensitive) {
+        "cannot be sensitive"
+    } else if marks.contains(&Mark::Ephemeral) {
+        "cannot be ephemeral"
+    } else {
+        return Ok(identity);
+    };
+    Err(invalid("Invalid import identity argument", &format!("The import identity {problem}."), expr))
+}
+
+fn convert(value: Value, ty: &Type, expr: &Expr) -> Outcome<Value> {
+    let wrong = |detail: String| invalid("Incorrect value type", &detail, expr);
+    let value = value.convert(ty).map_err(|error| wrong(format!("Invalid expression value: {}.", error.message)))?;
+    if value.is_null() {
+        return Err(invalid("Invalid import identity argument", "The import identity cannot be null.", expr));
+    }
+    Ok(value)
+}
+
+fn value(eval: &Eval<'_>, expr: &Expr, each: &Each) -> Outcome<Value> {
+    let values = eval.values();
+    evaluate(expr, &eval.root_scope(&values, each), &mut Budget::default()).map_err(translate)
+}
+
+/// The address of the object that is to be taken over.
+fn target(eval: &Eval<'_>, import: &Import, each: &Each) -> Outcome<Address> {
+    let mut text = String::new();
+    for (name, key) in &import.to {
+        if !text.is_empty() {
+            text.push('.');
+        }
+        text.push_str(name);
+        let Some(expr) = key else { continue };
+        let key = value(eval, expr, each)?;
+        let key = match (key.as_str(), key.as_number().and_then(|number| number.to_string().parse().ok())) {
+            (Some(name), _) => Key::Name(name.to_owned()),
+            (None, Some(index)) => Key::Index(index),
+            (None, None) => {
+                let detail = "The key of an import's target must be a known string or number.";
+                return Err(invalid("Invalid import address expression", detail, expr));
+            }
+        };
+        text.push_str(&format!("[{key}]"));
+    }
+    Address::parse(&text).ok_or_else(|| invalid("Invalid import address expression", &text, import.by.expr()))
+}
+
+fn invalid(summary: &str, detail: &str, expr: &Expr) -> Vec<Diagnostic> {
+    vec![Diagnostic { range: Some(range(expr.range())), ..Diagnostic::error(summary, detail) }]
 }

@@ -24,7 +24,7 @@ use super::config::{Config, Node, ResourceConfig, config_address, failure};
 use super::content::PlannedOutput;
 use super::encode;
 use super::eval::{Checks, Eval, Keys};
-use super::object::{Object, Outcome, Planned, at, bare};
+use super::object::{ImportTarget, Object, Outcome, Planned, at, bare};
 use super::outputs::{planned_outputs, removed_outputs};
 use super::session::Session;
 use super::walk::Steps;
@@ -40,7 +40,7 @@ pub struct Planner<'a> {
     pub refresh: bool,
     pub mode: Mode,
     /// Objects to take over, by address.
-    pub adopt: BTreeMap<Address, String>,
+    pub adopt: BTreeMap<Address, ImportTarget>,
     pub replace: BTreeSet<Address>,
     /// What objects may be like after updates that were interrupted.
     pub doubted: BTreeMap<Address, Vec<serde_json::Value>>,
@@ -414,7 +414,11 @@ async fn validate_resource(eval: &Eval<'_>, session: &Session<'_>, resource: &Re
     let value = eval.body(resource, &address, &keys.each(&None).unwrap_or_default(), &schema.block)?;
     match resource.data {
         true => bound.validate_data(&address, &value).await,
-        false => bound.validate(&address, &value).await,
+        false => {
+            let identities = imports::check_identities(eval, &bound, resource);
+            bound.validate(&address, &value).await?;
+            identities
+        }
     }
 }
 

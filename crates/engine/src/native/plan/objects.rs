@@ -9,7 +9,7 @@ use super::doubts::assumed_prior;
 use super::{Known, Planner};
 use crate::native::config::ResourceConfig;
 use crate::native::eval::{Each, Keys};
-use crate::native::object::{Outcome, Reason, Wishes, at};
+use crate::native::object::{ImportTarget, Outcome, Reason, Wishes, at};
 use crate::{Action, Address, Diagnostic, Key, Mode};
 
 impl Planner<'_> {
@@ -18,7 +18,7 @@ impl Planner<'_> {
         let mut wanted: Vec<(Address, Each)> = Vec::new();
         let mut orphans: Vec<(Known, Reason)> = Vec::new();
         let known = self.known.get(&resource.address).map(Vec::as_slice).unwrap_or_default();
-        let imports = self.imports(resource)?;
+        let imports = self.imports(resource).await?;
         for instance in self.eval.instances(resource.module) {
             let keys = self.eval.expand_resource(resource, &instance)?;
             for (key, each) in keys.all() {
@@ -63,7 +63,7 @@ impl Planner<'_> {
         resource: &ResourceConfig,
         address: &Address,
         each: &Each,
-        imports: &BTreeMap<Address, String>,
+        imports: &BTreeMap<Address, ImportTarget>,
     ) -> Outcome<()> {
         let _permit = self.permits.acquire().await;
         if self.stop.is_cancelled() {
@@ -77,12 +77,13 @@ impl Planner<'_> {
         let stored = self.base.current(address).map(|(_, instance)| instance);
         let importing = self.adopt.get(address).or(imports.get(address)).filter(|_| stored.is_none());
         let mut object = match (importing, stored) {
-            (Some(id), _) => Some(bound.import(address, id).await?),
+            (Some(target), _) => Some(bound.import(address, target).await?),
             (None, Some(instance)) => Some(bound.read_state(address, instance).await?),
             (None, None) => None,
         };
         if let Some(object) = &mut object {
             object.create_before_destroy = resource.create_before_destroy;
+            object.skip_destroy = self.eval.keeps(resource)?;
         }
         let (mut gone_private, mut others) = (Vec::new(), Vec::new());
         let looked_at = self.refresh || !self.doubts(address).is_empty();
@@ -108,6 +109,7 @@ impl Planner<'_> {
             force: self.forced(resource, address, each)?,
             ignore: &lifecycle.ignore_changes,
             create_before_destroy: resource.create_before_destroy,
+            keep: self.eval.keeps(resource),
             gone_private,
         };
         let mut planned = bound.plan(address, object.as_ref(), &config, &wishes, None).await?;

@@ -5,7 +5,7 @@ use landform_protocol::Schema;
 use super::objects::protected;
 use super::{Known, Planner};
 use crate::native::eval::warning;
-use crate::native::object::{Object, Outcome, Planned, Reason, at};
+use crate::native::object::{Bound, Object, Outcome, Planned, Reason, at};
 use crate::state::Instance;
 use crate::{Action, Address, Diagnostic, EngineError, Mode};
 
@@ -28,7 +28,6 @@ impl Planner<'_> {
             self.world().refreshed.remove(address, None);
             return Ok(());
         }
-        let removal = self.config().removal(address);
         let bound = self.session.bound(provider, &self.eval).await?;
         let schema = bound.resource(address)?;
         let mut object = Some(bound.read_state(address, instance).await?);
@@ -38,25 +37,54 @@ impl Planner<'_> {
         }
         self.remember(schema, (address, None), provider, object.as_ref())?;
         let Some(object) = object.filter(|_| self.mode != Mode::RefreshOnly) else { return Ok(()) };
-        if removal == Some(false) {
-            // OpenTofu takes it from the state once more before it lets it go.
-            bound.read_state(address, instance).await?;
-            let detail = format!("After this plan gets applied, {address} will not be managed anymore.");
-            let warning = warning(Diagnostic::error("Resource will be removed from the state", detail));
-            self.session.warnings.add(vec![at(address, warning)]);
-        }
-        let mut planned = bound.plan_destroy(address, &object, Some(reason)).await?;
-        if removal == Some(false) {
-            (planned.action, planned.identity_after) = (Action::Forget, None);
-        } else if let Some(resource) = self.config().resource(address)
-            && reason != Reason::DeleteBecauseNoModule
-            && self.eval.protects(resource, &address.module)?
-        {
-            return Err(vec![protected(address)]);
-        }
+        let mut planned = match self.lets_go(address, &object)? {
+            Some(why) => {
+                self.warn_of_loss(address);
+                bound.plan_forget(address, &object, why.or(Some(reason)))?
+            }
+            None => {
+                let planned = bound.plan_destroy(address, &object, Some(reason)).await?;
+                if let Some(resource) = self.config().resource(address)
+                    && reason != Reason::DeleteBecauseNoModule
+                    && self.eval.protects(resource, &address.module)?
+                {
+                    return Err(vec![protected(address)]);
+                }
+                planned
+            }
+        };
         planned.previous = self.moved.get(address).cloned();
         self.note(planned);
         Ok(())
+    }
+
+    /// Whether an object that nobody wants is left where it is, and which `lifecycle` says so. A `removed` block has the
+    /// last word: it is what people have said most recently.
+    fn lets_go(&self, address: &Address, object: &Object) -> Outcome<Option<Option<Reason>>> {
+        let said = self.kept(address, object)?;
+        Ok(match self.config().removal(address) {
+            Some(true) => None,
+            Some(false) => Some(said),
+            None => said.map(Some),
+        })
+    }
+
+    /// The `lifecycle` by which an object is never destroyed: that of its resource, or the last one that it had.
+    fn kept(&self, address: &Address, object: &Object) -> Outcome<Option<Reason>> {
+        let resource = self.config().resource(address);
+        if resource.map_or(Ok(false), |resource| self.eval.keeps(resource))? {
+            return Ok(Some(Reason::ForgotBecauseLifecycleDestroyInConfig));
+        }
+        Ok(object.skip_destroy.then_some(Reason::ForgotBecauseLifecycleDestroyInState))
+    }
+
+    fn warn_of_loss(&self, address: &Address) {
+        let detail = format!(
+            "After this plan is applied, the resource {address} will not be managed anymore.\n\nIn case you want to manage \
+             the resource again, you will have to import it."
+        );
+        let warning = warning(Diagnostic::error("Resource will be removed from the state", detail));
+        self.session.warnings.add(vec![at(address, warning)]);
     }
 
     /// An object that was replaced and waits for its end.
@@ -77,12 +105,22 @@ impl Planner<'_> {
             return Ok(());
         }
         let mut planned = match object {
-            Some(object) => bound.plan_destroy(address, &object, None).await?,
+            Some(object) => self.end_of_deposed(&bound, address, &object).await?,
             None => nothing_left(address, provider, schema),
         };
         planned.deposed = known.deposed.clone();
         self.note(planned);
         Ok(())
+    }
+
+    async fn end_of_deposed(&self, bound: &Bound, address: &Address, object: &Object) -> Outcome<Planned> {
+        match self.lets_go(address, object)? {
+            Some(why) => {
+                self.warn_of_loss(address);
+                bound.plan_forget(address, object, why)
+            }
+            None => bound.plan_destroy(address, object, None).await,
+        }
     }
 
     /// The second pass of a destroy plan: everything that the refreshed state has is to go.
@@ -100,15 +138,19 @@ impl Planner<'_> {
             if self.stop.is_cancelled() {
                 return Ok(());
             }
-            let resource = self.config().resource(&address).filter(|_| instance.deposed.is_none());
             let bound = self.session.bound(&provider, &self.eval).await?;
             let object = bound.read_state(&address, &instance).await?;
-            if let Some(resource) = resource
+            let mut planned = if instance.deposed.is_some() {
+                self.end_of_deposed(&bound, &address, &object).await?
+            } else if let Some(why) = self.kept(&address, &object)? {
+                bound.plan_forget(&address, &object, Some(why))?
+            } else if let Some(resource) = self.config().resource(&address)
                 && self.eval.protects(resource, &address.module)?
             {
                 return Err(vec![protected(&address)]);
-            }
-            let mut planned = bound.plan_destroy(&address, &object, None).await?;
+            } else {
+                bound.plan_destroy(&address, &object, None).await?
+            };
             planned.deposed = instance.deposed;
             planned.previous = self.moved.get(&address).cloned();
             self.note(planned);

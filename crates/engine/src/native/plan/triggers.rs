@@ -47,7 +47,7 @@ impl Planner<'_> {
 /// Whether an object changes, or that part of it. A part counts whatever happens to the whole.
 fn changes(planned: &Planned, path: &landform_cty::Path) -> bool {
     if path.is_empty() {
-        return planned.action == Action::Create || planned.action == Action::Update || planned.replaces();
+        return planned.action == Action::Create || planned.action == Action::Update || planned.renews();
     }
     let (before, after) = (bare(&planned.before), bare(&planned.after));
     match (before.at_path(path), after.at_path(path)) {

@@ -18,7 +18,7 @@ use super::config::Config;
 use super::content::{Content, PlannedOutput};
 use super::encode;
 use super::eval::parent_instance;
-use super::object::{Planned, Reason, bare};
+use super::object::{ImportTarget, Planned, Reason, bare};
 use crate::state::{Instance, Resource, State, TERRAFORM_VERSION};
 use crate::{Action, Address, Key, Workspace};
 use checks::{checks, stored_checks};
@@ -95,6 +95,7 @@ pub fn actions(action: Action) -> Json {
         Action::Replace => json!(["delete", "create"]),
         Action::CreateBeforeDestroy => json!(["create", "delete"]),
         Action::Forget => json!(["forget"]),
+        Action::ForgetThenCreate => json!(["forget", "create"]),
     }
 }
 
@@ -140,8 +141,12 @@ fn resource_change(planned: &Planned) -> Json {
     if let Some(previous) = &planned.previous {
         json.insert("previous_address".into(), json!(previous.to_string()));
     }
-    if let Some(id) = &planned.importing {
-        change.insert("importing".into(), json!({ "id": id }));
+    match &planned.importing {
+        Some(ImportTarget::Id(id)) => drop(change.insert("importing".into(), json!({ "id": id }))),
+        Some(ImportTarget::Identity(identity)) => {
+            change.insert("importing".into(), json!({ "identity": plain(identity) }));
+        }
+        None => {}
     }
     if let Some(identity) = &planned.identity_before {
         change.insert("before_identity".into(), plain(&identity.value));
@@ -184,7 +189,7 @@ fn planned_values(content: &Content, changes: &[&Planned], schemas: &Schemas) ->
                 json.insert("values".into(), values);
             }
             // OpenTofu forgets here what only the schema calls sensitive, where an object is made anew or read.
-            let anew = planned.replaces() && planned.reason != Some(Reason::ReplaceBecauseTainted);
+            let anew = planned.renews() && planned.reason != Some(Reason::ReplaceBecauseTainted);
             let forgotten = anew || planned.address.data;
             let after = match schema_of(schemas, &planned.provider, &planned.address).filter(|_| forgotten) {
                 Some(schema) => without_schema_marks(&planned.after, schema),
