@@ -1,7 +1,8 @@
 //! What exists (the ledger) against what Landform says exists (states and doubts).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -67,17 +68,39 @@ pub fn agree(deployment: &str, state: &BTreeMap<String, String>, ledger: &Path) 
     Ok(())
 }
 
-/// Provider processes that run from the mirror of this test, by reading `/proc`.
-pub fn leftovers(mirror: &Path) -> Result<Vec<String>> {
+#[derive(Debug)]
+pub struct Process {
+    pub pid: String,
+    pub program: PathBuf,
+}
+
+/// Processes that run a program of this folder, or work in it. Everything that a Landform of a test starts does.
+pub fn processes_below(folder: &Path) -> Result<Vec<Process>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc")?.flatten() {
-        if let Ok(program) = std::fs::read_link(entry.path().join("exe"))
-            && program.starts_with(mirror)
-        {
-            found.push(format!("{} {}", entry.file_name().to_string_lossy(), program.display()));
+        let link = |name: &str| std::fs::read_link(entry.path().join(name)).unwrap_or_default();
+        let program = link("exe");
+        if program.starts_with(folder) || (link("cwd").starts_with(folder) && !program.as_os_str().is_empty()) {
+            found.push(Process { pid: entry.file_name().to_string_lossy().into_owned(), program });
         }
     }
     Ok(found)
+}
+
+/// Whoever is told to die by the kernel when its parent is gone does so when it is next given a core, not before.
+const DYING: Duration = Duration::from_secs(10);
+
+/// Once the servers have ended, none of their children is there any more.
+pub async fn nobody_is_left(folder: &Path) -> Result<()> {
+    let begin = Instant::now();
+    loop {
+        let left = processes_below(folder)?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        ensure!(begin.elapsed() < DYING, "processes are left behind: {left:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 fn text(value: &Value) -> Result<String> {

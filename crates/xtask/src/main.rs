@@ -65,13 +65,10 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// Measures runs per minute: terraform-exec, our `cli` engine, our `native` engine, in one run.
+    /// Figures beside their goals. On a quiet machine: nothing else may run.
     Bench {
         #[command(subcommand)]
-        part: Option<Bench>,
-        /// How long each of them is measured.
-        #[arg(long, default_value_t = 30)]
-        seconds: u64,
+        part: Bench,
     },
 }
 
@@ -109,9 +106,10 @@ fn main() -> Result<()> {
         Task::Kills { applies, seed, .. } => test::kills(applies, seed),
         Task::Chaos { seed, kills, args } => test::chaos(seed, kills, &args),
         Task::Oracle { release, args } => test::oracle(release, &args),
-        Task::Bench { part: Some(Bench::Control { args }), .. } => test::bench_control(&args),
-        Task::Bench { part: Some(Bench::Engine { args }), .. } => test::bench_beside_terraform_exec("engine", &args),
-        Task::Bench { part: Some(Bench::Fleet { args }), .. } => test::bench_beside_terraform_exec("fleet", &args),
-        Task::Bench { part: None, seconds } => test::bench(seconds),
+        Task::Bench { part } => match part {
+            Bench::Control { args } => test::bench("control", &args),
+            Bench::Engine { args } => test::bench("engine", &args),
+            Bench::Fleet { args } => test::bench("fleet", &args),
+        },
     }
 }

@@ -41,8 +41,17 @@ pub fn quiet(label: &str, command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Cargo as a person's own shell would start it. What `cargo run` has told us about our own package stays here: some build
+/// scripts take note of it (ring's does), so that each `cargo build` after a `cargo xtask` would compile half of everything.
 pub fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        let ours = name.to_string_lossy();
+        if ours.starts_with("CARGO_PKG_") || ours.starts_with("CARGO_MANIFEST_") {
+            cargo.env_remove(&name);
+        }
+    }
+    cargo
 }
 
 /// What a program prints, as JSON.

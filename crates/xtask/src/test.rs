@@ -33,8 +33,7 @@ pub fn all() -> Result<()> {
     kills_at_every_call()?;
     oracle(true, &[])?;
     oracle(true, &["--live".into(), "--every".into(), LIVE_SAMPLE.into()])?;
-    // Without the CLI engine until a long run with it has passed: see "Chaos" in docs/reliability.md.
-    chaos(1, SHORT_CHAOS, &["--cli-of-ten", "0"].map(str::to_owned))?;
+    chaos(1, SHORT_CHAOS, &[])?;
     shell::step("the demo of the README", release("landform").arg("demo"))?;
     eprintln!("\nAll checks passed in {:.0?}.", begin.elapsed());
     eprintln!("NOT TESTED:");
@@ -81,18 +80,10 @@ pub fn chaos(seed: u64, kills: u32, more: &[String]) -> Result<()> {
     )
 }
 
-pub fn bench(seconds: u64) -> Result<()> {
+/// Figures beside their goals, and beside terraform-exec in the same run.
+pub fn bench(which: &str, args: &[String]) -> Result<()> {
     build_release()?;
     parts::get()?;
-    let program = terraform_exec()?;
-    shell::step("bench", release("landform-bench").args(["--seconds", &seconds.to_string(), "--peer"]).arg(&program))
-}
-
-/// The benchmarks that hold us against terraform-exec in the same run.
-pub fn bench_beside_terraform_exec(which: &str, args: &[String]) -> Result<()> {
-    parts::get()?;
-    let build = ["build", "--release", "--locked", "--quiet", "-p", "landform", "-p", "landform-bench", "--bins"];
-    shell::step("release build", shell::cargo().args(build))?;
     let program = terraform_exec()?;
     let mut bench = release(&format!("landform-bench-{which}"));
     shell::step(&format!("bench {which}"), bench.arg("--peer").arg(&program).args(args))
@@ -108,18 +99,10 @@ fn terraform_exec() -> Result<PathBuf> {
     Ok(program)
 }
 
-pub fn bench_control(args: &[String]) -> Result<()> {
-    parts::get()?;
-    let build = ["build", "--release", "--locked", "--quiet", "-p", "landform", "-p", "landform-bench", "--bins"];
-    shell::step("release build", shell::cargo().args(build))?;
-    shell::step("bench control", release("landform-bench-control").args(args))
-}
-
 fn build_release() -> Result<()> {
-    shell::step(
-        "release build",
-        shell::cargo().args(["build", "--release", "--locked", "--quiet", "-p", "landform", "-p", "landform-testkit"]),
-    )
+    let packages = ["-p", "landform", "-p", "landform-testkit", "-p", "landform-bench"];
+    let build = ["build", "--release", "--locked", "--quiet", "--bins"];
+    shell::step("release build", shell::cargo().args(build).args(packages))
 }
 
 fn release(binary: &str) -> Command {

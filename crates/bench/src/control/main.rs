@@ -4,11 +4,14 @@
 
 mod accept;
 mod claim;
+mod cli;
 mod fair;
 mod lists;
 mod stage;
 mod start;
 mod takeover;
+
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Parser, ValueEnum};
@@ -27,6 +30,9 @@ struct Options {
     /// The share of the full size, for a quick look: 0.01 is a hundredth
     #[arg(long, default_value_t = 1.0)]
     size: f64,
+    /// The terraform-exec program
+    #[arg(long)]
+    peer: Option<PathBuf>,
 }
 
 impl Options {
@@ -40,6 +46,8 @@ impl Options {
 enum Row {
     Accept,
     Claim,
+    /// The `cli` engine against terraform-exec
+    Cli,
     Fair,
     Lists,
     Takeover,
@@ -70,6 +78,9 @@ async fn main() -> Result<()> {
         }
         if wants(Row::Claim) {
             show(claim::measure(&options, kind).await?);
+        }
+        if wants(Row::Cli) && kind == Kind::Sqlite {
+            show(cli::measure(&options, kind).await?);
         }
         if wants(Row::Fair) {
             show(fair::measure(&options, kind).await?);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Parser;
 use landform_testkit::{judge, landform::Setup, parts, postgres};
 use rand::rngs::StdRng;
@@ -103,8 +103,7 @@ async fn chaos(options: &Options, folder: PathBuf) -> Result<()> {
     }
     Arc::into_inner(cluster).context("nobody else uses the cluster")?.stop().await?;
     drop(database);
-    let left = victims::below(&folder)?;
-    ensure!(left.is_empty(), "processes are left behind: {left:?}");
+    judge::nobody_is_left(&folder).await?;
     println!("seed {}: {kills} in {:.0?}\n{tally}", options.seed, begin.elapsed());
     println!("the ledger's objects are the states' objects, each once, and no process is left");
     Ok(())

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use anyhow::Result;
-use landform_testkit::parts;
+use landform_testkit::{judge, parts};
 use rand::RngExt;
 use rand::rngs::StdRng;
 
@@ -67,7 +67,7 @@ impl fmt::Display for Kills {
 /// Kills a random process of this kind, if there is one right now.
 pub fn kill(kind: Kind, folder: &Path, random: &mut StdRng) -> Result<bool> {
     let tofu = parts::tofu().canonicalize()?;
-    let mut candidates = below(folder)?;
+    let mut candidates = judge::processes_below(folder)?;
     candidates.retain(|process| match kind {
         Kind::Provider => process.program.starts_with(folder),
         _ => process.program == tofu,
@@ -79,23 +79,4 @@ pub fn kill(kind: Kind, folder: &Path, random: &mut StdRng) -> Result<bool> {
     let mut kill = std::process::Command::new("kill");
     kill.args(["-KILL", &victim.pid]).stderr(std::process::Stdio::null());
     Ok(kill.status()?.success())
-}
-
-#[derive(Debug)]
-pub struct Process {
-    pub pid: String,
-    pub program: std::path::PathBuf,
-}
-
-/// Processes that run a program of this folder, or work in it. Everything that a Landform of this test starts does.
-pub fn below(folder: &Path) -> Result<Vec<Process>> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc")?.flatten() {
-        let link = |name: &str| std::fs::read_link(entry.path().join(name)).unwrap_or_default();
-        let program = link("exe");
-        if program.starts_with(folder) || (link("cwd").starts_with(folder) && !program.as_os_str().is_empty()) {
-            found.push(Process { pid: entry.file_name().to_string_lossy().into_owned(), program });
-        }
-    }
-    Ok(found)
 }

@@ -370,9 +370,7 @@ impl Walk<'_> {
         ensure!(existing == known, "the ledger has {existing:?}, all states together have {known:?}");
         self.summary.objects = existing.len();
         self.landform.take().context("landform is not running")?.stop().await?;
-        let left = judge::leftovers(&self.setup.providers)?;
-        ensure!(left.is_empty(), "children are left behind: {left:?}");
-        Ok(())
+        judge::nobody_is_left(&self.setup.providers).await
     }
 }
 
