@@ -89,6 +89,7 @@ pub struct RunFilter {
     /// The code of a failure.
     pub code: Option<String>,
     pub since: Option<Timestamp>,
+    pub limit: Option<u32>,
 }
 
 /// Which objects of the inventory.
@@ -322,6 +323,7 @@ impl Client {
         query.add("template", filter.template.as_ref());
         query.add("code", filter.code.as_ref());
         query.add("since", filter.since.as_ref());
+        query.add("limit", filter.limit.as_ref());
         self.get(&query.of("runs")).await.map(|list: RunList| list.runs)
     }
 

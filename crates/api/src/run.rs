@@ -19,7 +19,7 @@ pub struct Run {
     pub status: String,
     /// The status will not change any more.
     pub finished: bool,
-    /// Why it waits although it is queued, and until when.
+    /// Why it waits although it is queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked: Option<Blocked>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,11 +66,16 @@ impl Run {
     }
 }
 
-/// Nobody takes the run up before a time.
+/// Nobody takes the run up yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Blocked {
     pub reason: String,
-    pub until: Timestamp,
+    /// Not there where somebody's word ends it, and no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    /// The run of the same deployment that it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]

@@ -19,7 +19,8 @@ fn check(kind: &str, text: &str) -> Result<(), Problem> {
         return Ok(());
     }
     let shown: String = text.chars().take(LONGEST).collect();
-    Err(Problem::new(Code::NameInvalid, format!("{shown:?} is no name for a {kind}")))
+    let rule = "lower-case letters, digits and `-`, beginning with a letter";
+    Err(Problem::new(Code::NameInvalid, format!("{shown:?} is no name for a {kind}: {rule}")))
 }
 
 macro_rules! names {

@@ -27,6 +27,10 @@ pub struct Connection {
 }
 
 impl Connection {
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
     pub fn client(&self) -> Result<Client, Failure> {
         let token = match &self.token {
             Some(token) => token.clone(),

@@ -2,15 +2,18 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
+use landform_api::RunFilter;
+use landform_base::seal::MasterKey;
 use landform_base::secret::SecretString;
 use landform_store::Location;
 use serde::Serialize;
 
 use crate::connection::Connection;
 use crate::failure::Failure;
-use crate::{engine, provider};
+use crate::{engine, house, provider};
 
 #[derive(Args, Debug)]
 pub struct Options {
@@ -49,12 +52,14 @@ const LITTLE_SPACE: u64 = 1 << 30;
 const NO_SPACE: u64 = 100 << 20;
 const FEW_FILES: u64 = 4096;
 const LARGE_SKEW_MILLIS: i64 = 5_000;
+const PATIENCE: Duration = Duration::from_secs(5);
 
 pub async fn run(options: Options, connection: &Connection, json: bool) -> Result<(), Failure> {
     let data = connection.data_folder()?;
     let mut findings = vec![data_folder(&data), master_key(&data), disk(&data)];
     findings.extend(store(&options, &data).await);
     findings.extend([engines(&options, &data), mirror(&options, &data), confinement(), open_files()]);
+    findings.push(server(connection).await);
     if json {
         println!("{}", serde_json::json!({ "findings": findings }));
     } else {
@@ -114,7 +119,10 @@ fn master_key(data: &Path) -> Finding {
         return good(WHAT, "in LANDFORM_MASTER_KEY");
     }
     let path = data.join("master.key");
-    let lost = "Without it nothing in the store can be opened. Restore it from your backup.";
+    let lost = match data.join(landform_store::SQLITE_FILE).exists() {
+        true => "Without it nothing in the store can be opened. Restore it from your backup.",
+        false => "The first start of `landform serve` makes one; for a store that is there already, restore its own.",
+    };
     let mode = match std::fs::metadata(&path) {
         Ok(found) => found.permissions().mode() & 0o777,
         Err(e) => return bad(WHAT, format!("{}: {e}", path.display()), lost),
@@ -154,14 +162,57 @@ async fn store(options: &Options, data: &Path) -> Vec<Finding> {
             return vec![bad("store", error.to_string(), advice)];
         }
     };
-    let store = good("store", probe.description);
-    let Some(skew) = probe.clock_skew_millis else { return vec![store] };
+    let mut found = vec![good("store", probe.description.clone())];
+    if present_key(data).is_some_and(|key| !probe.opened_by(&key)) {
+        let advice =
+            "Nothing in this store can be opened with it: bring back the `master.key` that the store was made with.";
+        found.push(bad("master key", "it does not open what is in the store", advice));
+    }
+    let Some(skew) = probe.clock_skew_millis else { return found };
     let text = format!("{:.1} s from the database's", skew as f64 / 1000.0);
     let clock = match skew.abs() {
         ..LARGE_SKEW_MILLIS => good("clock", text),
         _ => poor("clock", text, "Leases use the database's time and are safe; logs and timestamps differ. Use NTP."),
     };
-    vec![store, clock]
+    found.push(clock);
+    found
+}
+
+/// The key that a server would use, if it is there and can be read. None is made.
+fn present_key(data: &Path) -> Option<MasterKey> {
+    let given = std::env::var_os("LANDFORM_MASTER_KEY").is_some() || data.join(house::MASTER_KEY).exists();
+    given.then(|| house::current_master_key(data).ok()).flatten()
+}
+
+/// Whether a server answers, and what waits for a person there.
+async fn server(connection: &Connection) -> Finding {
+    const WHAT: &str = "server";
+    let address = connection.server();
+    let client = match connection.client() {
+        Ok(client) => client,
+        Err(_) => {
+            return poor(
+                WHAT,
+                "not asked: there is no token",
+                "Give one with --token, or start `landform serve` once.",
+            );
+        }
+    };
+    let wanted = RunFilter { status: Some("needs_recovery".to_owned()), ..RunFilter::default() };
+    match tokio::time::timeout(PATIENCE, client.runs(&wanted)).await {
+        Ok(Ok(runs)) if runs.is_empty() => good(WHAT, format!("answers at {address}")),
+        Ok(Ok(runs)) => poor(
+            WHAT,
+            format!("answers at {address}; {} runs need recovery", runs.len()),
+            "`landform run list --status needs_recovery` names them, `landform run recover RUN` answers.",
+        ),
+        Ok(Err(error)) => poor(
+            WHAT,
+            error.to_string(),
+            "Start `landform serve`, or say with --server and --token which one is meant.",
+        ),
+        Err(_) => poor(WHAT, format!("no answer from {address}"), "See its log, and whether its database answers."),
+    }
 }
 
 fn engines(options: &Options, data: &Path) -> Finding {

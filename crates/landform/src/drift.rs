@@ -181,7 +181,7 @@ pub fn words(drift: &Drift) -> String {
 }
 
 fn seconds(text: &str) -> Result<i64, String> {
-    let wrong = || format!("{text:?} is no time such as 30m, 6h or 1d");
+    let wrong = || format!("{text:?} is no time such as 30m, 6h or 1d, at least 1m");
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
     let unit = match unit {
         "m" => 60,

@@ -53,7 +53,10 @@ fn add(file: &Path, data: &Path, json: bool) -> Result<(), Failure> {
     })?;
     match json {
         true => println!("{}", shown(&Found { path: target, ..found })),
-        false => println!("{} {} is at {}", found.name, found.version, target.display()),
+        false => {
+            println!("{} {} is at {}", found.name, found.version, target.display());
+            eprintln!("a server that is running has it after its next start");
+        }
     }
     Ok(())
 }

@@ -73,7 +73,11 @@ pub fn current_master_key(data: &Path) -> Result<MasterKey, Failure> {
         Ok(text) => MasterKey::from_base64(&SecretString::from(text)),
         Err(_) => MasterKey::load_or_create(&data.join(MASTER_KEY)),
     };
-    key.map_err(|e| broken(e.to_string()))
+    key.map_err(|e| {
+        let hint =
+            "Is --data (or LANDFORM_DATA) the server's folder? The key's file belongs to its user, with mode 600.";
+        Failure::broken(e.to_string(), hint)
+    })
 }
 
 pub fn not_opened(error: StoreError) -> Failure {
@@ -84,5 +88,5 @@ pub fn not_opened(error: StoreError) -> Failure {
 }
 
 pub fn broken(detail: String) -> Failure {
-    Failure::broken(detail, "The log above may say more.")
+    Failure::broken(detail, "`landform doctor` looks at the whole installation.")
 }

@@ -132,8 +132,25 @@ enum Command {
     },
 }
 
+/// What a shell reports of a program whose reader has gone away.
+const READER_GONE: i32 = 141;
+
+/// `landform run list | head` ends quietly. Only where a line cannot be printed: a server, which others rely on, prints its
+/// lines by other means and goes on.
+fn end_quietly_without_a_reader() {
+    let others = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let text = panic.payload().downcast_ref::<String>().map(String::as_str).unwrap_or_default();
+        if text.starts_with("failed printing to std") && text.contains("Broken pipe") {
+            std::process::exit(READER_GONE);
+        }
+        others(panic);
+    }));
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
+    end_quietly_without_a_reader();
     if let Some(provider) = inside::Inside::by_program_name(std::env::args_os().next().as_deref()) {
         return provider.serve().await.map_or_else(|failure| Failure::report(&failure, false), |()| ExitCode::SUCCESS);
     }

@@ -13,13 +13,16 @@ use crate::{name_of, show, watch};
 pub enum Command {
     /// List runs, the newest first
     List {
+        /// Only those of this tenant
         #[arg(long, value_parser = name_of::<TenantName>)]
         tenant: Option<TenantName>,
+        /// Only those of this deployment of the tenant
         #[arg(long, value_parser = name_of::<DeploymentName>, requires = "tenant")]
         deployment: Option<DeploymentName>,
         /// Only those with this status, such as `failed` or `awaiting_approval`
         #[arg(long)]
         status: Option<String>,
+        /// Only those made with this template
         #[arg(long, value_parser = name_of::<TemplateName>)]
         template: Option<TemplateName>,
         /// Only those that failed with this code, such as `apply_failed`
@@ -28,6 +31,9 @@ pub enum Command {
         /// Only those made since then, such as 2026-11-16T00:12:01.123Z
         #[arg(long, value_name = "TIME")]
         since: Option<Timestamp>,
+        /// At most so many
+        #[arg(long, value_name = "N")]
+        limit: Option<u32>,
     },
     /// Show one run
     Show(Id),
@@ -105,8 +111,8 @@ pub async fn run(command: Command, connection: &Connection, json: bool) -> Resul
             | Command::Recover { id: IdAndWait { wait: true, .. }, .. }
     );
     let changed = match command {
-        Command::List { tenant, deployment, status, template, code, since } => {
-            let filter = RunFilter { tenant, deployment, status, template, code, since };
+        Command::List { tenant, deployment, status, template, code, since, limit } => {
+            let filter = RunFilter { tenant, deployment, status, template, code, since, limit };
             return list(&client.runs(&filter).await?, json);
         }
         Command::RetryAll { code, tenant, limit } => {

@@ -52,7 +52,8 @@ pub fn run(run: &Run) {
     }
     if let Some(plan) = &run.plan {
         let (c, u, r, d) = (plan.creates, plan.updates, plan.replaces, plan.deletes);
-        println!("plan        {c} to create, {u} to change, {r} to replace, {d} to destroy");
+        let forgets = if plan.forgets > 0 { format!(", {} to forget", plan.forgets) } else { String::new() };
+        println!("plan        {c} to create, {u} to change, {r} to replace, {d} to destroy{forgets}");
         for change in &plan.changes {
             println!("            {} {}", change.action, change.address);
         }
@@ -61,7 +62,10 @@ pub fn run(run: &Run) {
         println!("in doubt    {}", doubt.address);
     }
     if let Some(doubt) = run.doubts.first() {
-        println!("answer with landform run recover {} --adopt '{1}=ID' or --absent '{1}'", run.id, doubt.address);
+        println!(
+            "answer with landform run recover {} --adopt '{1}=ID', --absent '{1}' or --retry '{1}'",
+            run.id, doubt.address
+        );
     }
     if let Some(rejection) = &run.rejected {
         println!("rejected    {}: {}", rejection.by, rejection.reason);
@@ -74,7 +78,10 @@ pub fn run(run: &Run) {
 pub fn status(run: &Run) -> String {
     let words = run.status.replace('_', " ");
     if let Some(blocked) = &run.blocked {
-        return format!("{words}, blocked until {}: {}", blocked.until, blocked.reason);
+        return match blocked.until {
+            Some(until) => format!("{words}, blocked until {until}: {}", blocked.reason),
+            None => format!("{words}, blocked: {}", blocked.reason),
+        };
     }
     match (&run.superseded_by, run.cancel_requested && !run.finished) {
         (Some(successor), _) => format!("{words} by {successor}"),
@@ -123,7 +130,9 @@ fn object(address: &str, action: Action, stage: Stage, millis: Option<u64>) -> S
         Action::Read => ("read", "reading", "read"),
         Action::Update => ("update", "updating", "updated"),
         Action::Delete => ("destroy", "destroying", "destroyed"),
-        Action::Replace | Action::CreateBeforeDestroy => ("replace", "replacing", "replaced"),
+        Action::Replace | Action::CreateBeforeDestroy | Action::ForgetThenCreate => {
+            ("replace", "replacing", "replaced")
+        }
         Action::Forget => ("forget", "forgetting", "forgot"),
     };
     let took = millis.map(|millis| format!(" in {millis} ms")).unwrap_or_default();

@@ -1,5 +1,5 @@
 use clap::Subcommand;
-use landform_api::TenantSpec;
+use landform_api::{Tenant, TenantSpec};
 use landform_domain::TenantName;
 
 use crate::connection::Connection;
@@ -54,8 +54,20 @@ pub async fn run(command: Command, connection: &Connection, json: bool) -> Resul
     match (json, tenants.as_slice()) {
         (true, [one]) => show::json(one),
         _ => {
-            let rows = tenants.iter().map(|t| vec![t.name.to_string(), t.created_at.to_string()]).collect();
-            show::table(&["TENANT", "CREATED"], rows);
+            let most = |limit: Option<i64>| limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string());
+            let row = |tenant: &Tenant| {
+                let approver = if tenant.separate_approver { "separate" } else { "anybody" };
+                vec![
+                    tenant.name.to_string(),
+                    approver.to_owned(),
+                    most(tenant.slots),
+                    most(tenant.max_deployments),
+                    most(tenant.max_waiting_runs),
+                    tenant.created_at.to_string(),
+                ]
+            };
+            let heads = ["TENANT", "APPROVER", "SLOTS", "DEPLOYMENTS", "WAITING", "CREATED"];
+            show::table(&heads, tenants.iter().map(row).collect());
         }
     }
     Ok(())

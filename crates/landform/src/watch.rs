@@ -13,6 +13,8 @@ use crate::show;
 
 /// How often a broken connection is made anew before that is an error.
 const RECONNECTS: u32 = 10;
+/// How often somebody who waits is told what for.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// What is said about a write whose end nobody waits for.
 pub fn accepted(accepted: &Accepted, json: bool) {
@@ -28,7 +30,7 @@ pub fn accepted(accepted: &Accepted, json: bool) {
 /// Waits for the end of a run with progress on standard error, then shows the deployment's outputs.
 pub async fn to_the_end(client: &Client, run: Run, json: bool) -> Result<(), Failure> {
     let screen = Screen::new(json);
-    let run = follow(client, run.id, |event| screen.show(event)).await?;
+    let run = follow(client, run.id, |event| screen.show(event), |why| screen.say(why)).await?;
     screen.clear();
     let location = Location { tenant: run.tenant.clone(), deployment: run.deployment.clone() };
     let outputs = match client.outputs(&location, false).await {
@@ -54,21 +56,32 @@ pub async fn to_the_end(client: &Client, run: Run, json: bool) -> Result<(), Fai
 /// Waits for the end of a run with progress on standard error, and shows nothing of it.
 pub async fn quietly(client: &Client, run: Run, json: bool) -> Result<(), Failure> {
     let screen = Screen::new(json);
-    let run = follow(client, run.id, |event| screen.show(event)).await?;
+    let run = follow(client, run.id, |event| screen.show(event), |why| screen.say(why)).await?;
     screen.clear();
     verdict(&run)
 }
 
 /// Shows the events of a run on standard output until it has ended.
 pub async fn aloud(client: &Client, id: RunId, json: bool) -> Result<(), Failure> {
-    let run = follow(client, id, |event| {
+    let screen = Screen::lines(json);
+    let show = |event: &Event| {
         if json {
             show::json_line(event);
         } else {
             println!("{}  {}", event.at, show::event(event));
         }
-    });
-    verdict(&run.await?)
+    };
+    verdict(&follow(client, id, show, |why| screen.say(why)).await?)
+}
+
+/// For the person that a run waits for.
+fn what_to_do(run: &Run) -> String {
+    match run.status.as_str() {
+        "awaiting_approval" => {
+            format!("landform run plan {0} shows it; landform run approve {0}, or landform run reject {0}", run.id)
+        }
+        _ => format!("landform run show {0} lists the objects in doubt, landform run recover {0} answers", run.id),
+    }
 }
 
 /// What the end of a run means for whoever waited for it.
@@ -78,11 +91,7 @@ fn verdict(run: &Run) -> Result<(), Failure> {
     }
     let what = format!("run {} {}", run.id, show::status(run));
     if run.waits_for_a_person() {
-        let hint = match run.status.as_str() {
-            "awaiting_approval" => format!("landform run approve {0}, or landform run reject {0}", run.id),
-            _ => format!("landform run show {0} lists the objects in doubt, landform run recover {0} answers", run.id),
-        };
-        return Err(Failure::new(Exit::WaitsForAPerson, &run.status, what, hint));
+        return Err(Failure::new(Exit::WaitsForAPerson, &run.status, what, what_to_do(run)));
     }
     match &run.problem {
         Some(problem) => {
@@ -93,8 +102,13 @@ fn verdict(run: &Run) -> Result<(), Failure> {
     }
 }
 
-/// Hands on each event once, until the run has ended or waits for a person.
-async fn follow(client: &Client, id: RunId, mut on_event: impl FnMut(&Event)) -> Result<Run, Failure> {
+/// Hands on each event once, and what the run waits for, until it has ended or waits for a person.
+async fn follow(
+    client: &Client,
+    id: RunId,
+    mut on_event: impl FnMut(&Event),
+    say: impl Fn(&str),
+) -> Result<Run, Failure> {
     let watching = async {
         let mut seen = 0;
         let mut broken = 0;
@@ -116,12 +130,37 @@ async fn follow(client: &Client, id: RunId, mut on_event: impl FnMut(&Event)) ->
     };
     tokio::select! {
         run = watching => run,
+        failure = blocked(client, id, say) => Err(failure),
         _ = tokio::signal::ctrl_c() => Err(Failure::new(
             Exit::Interrupted,
             "interrupted",
             format!("stopped watching; run {id} goes on"),
             format!("landform run watch {id} shows it, landform run cancel {id} stops it"),
         )),
+    }
+}
+
+/// Says why a run is not taken up, each time that it is something else. Ends where nothing goes on before a person has
+/// answered for another run.
+async fn blocked(client: &Client, id: RunId, say: impl Fn(&str)) -> Failure {
+    let mut said = None;
+    loop {
+        tokio::time::sleep(LOOK_AGAIN).await;
+        // Whoever reads the events is told what is wrong with the server.
+        let Ok(run) = client.run(id).await else { continue };
+        let Some(blocked) = run.blocked.clone() else { continue };
+        let other = match blocked.run {
+            Some(other) => client.run(other).await.ok().filter(Run::waits_for_a_person),
+            None => None,
+        };
+        if let Some(other) = other {
+            let what = format!("run {id} {}", show::status(&run));
+            return Failure::new(Exit::WaitsForAPerson, &other.status, what, what_to_do(&other));
+        }
+        if said.as_ref() != Some(&blocked.reason) {
+            say(&show::status(&run));
+            said = Some(blocked.reason);
+        }
     }
 }
 
@@ -153,12 +192,26 @@ impl Screen {
             return Screen::Quiet;
         }
         if !std::io::stderr().is_terminal() {
-            return Screen::Lines;
+            return Screen::lines(json);
         }
         let bar = ProgressBar::new_spinner();
         bar.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}").expect("a valid template"));
         bar.enable_steady_tick(Duration::from_millis(100));
         Screen::Terminal(bar)
+    }
+
+    /// Plain lines beside what goes to standard output.
+    fn lines(json: bool) -> Screen {
+        if json { Screen::Quiet } else { Screen::Lines }
+    }
+
+    /// About the run itself, which no event tells.
+    fn say(&self, what: &str) {
+        match self {
+            Screen::Terminal(bar) => bar.set_message(what.to_owned()),
+            Screen::Lines => eprintln!("{what}"),
+            Screen::Quiet => {}
+        }
     }
 
     fn show(&self, event: &Event) {

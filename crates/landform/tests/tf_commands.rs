@@ -133,14 +133,46 @@ fn what_is_outside_is_handed_to_tofu_or_refused_with_the_reason() {
     assert!(text(&applied).contains("Apply complete! Resources: 2 added"), "{}", text(&applied));
     let workspaces = folder.command("auto", &["workspace", "list"]).output().unwrap();
     assert!(text(&workspaces).contains("* default"), "{}", text(&workspaces));
-    let more = "resource \"terraform_data\" \"x\" {\n  lifecycle {\n    destroy = false\n  }\n}\n";
+    let more = "resource \"terraform_data\" \"x\" {\n  provisioner \"local-exec\" {\n    command = \"true\"\n  }\n}\n";
     folder.tofu.write("more.tf", more).unwrap();
     let refused = folder.command("native", &["plan"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(3), "{}", text(&refused));
-    assert!(text(&refused).contains("lifecycle destroy (more.tf:3)"), "{}", text(&refused));
+    assert!(text(&refused).contains("provisioner block (more.tf:2)"), "{}", text(&refused));
     std::fs::remove_file(folder.tofu.folder().join("more.tf")).unwrap();
     let nobody = folder.command("sometimes", &["plan"]).output().unwrap();
     assert_eq!(nobody.status.code(), Some(1), "{}", text(&nobody));
+}
+
+/// The state is at the backend, or in a file of the workspace: the one beside the configuration would be taken for nothing,
+/// and everything made a second time.
+#[test]
+fn a_state_that_is_somewhere_else_is_left_to_tofu() {
+    let folder = Folder::new();
+    let refuses = |args: &[&str], why: &str| {
+        let refused = folder.command("native", args).output().unwrap();
+        assert_eq!(refused.status.code(), Some(3), "{args:?}: {}", text(&refused));
+        assert!(text(&refused).contains(why), "{args:?}: {}", text(&refused));
+    };
+    folder.tofu.write("backend.tf", "terraform {\n  backend \"local\" { path = \"far/away.tfstate\" }\n}\n").unwrap();
+    for args in [&["init"][..], &["plan"], &["apply", "-auto-approve"], &["output"], &["state", "list"]] {
+        refuses(args, "backend block (backend.tf:2)");
+    }
+    for args in [&["init"][..], &["apply", "-auto-approve", "-no-color"]] {
+        let handed = folder.command("auto", args).output().unwrap();
+        assert!(handed.status.success(), "{args:?}: {}", text(&handed));
+    }
+    assert!(folder.tofu.folder().join("far/away.tfstate").exists());
+    let listed = folder.command("auto", &["state", "list"]).output().unwrap();
+    assert!(text(&listed).contains("module.m.terraform_data.inner"), "{}", text(&listed));
+    // The folder still is where its state is not, until `tofu init` has brought it back.
+    std::fs::remove_file(folder.tofu.folder().join("backend.tf")).unwrap();
+    refuses(&["plan"], "backend \"local\"");
+    folder.tofu(&["init", "-migrate-state", "-force-copy"]);
+    folder.native(&["state", "list"]);
+    folder.tofu(&["workspace", "new", "blue"]);
+    refuses(&["plan"], "workspace \"blue\"");
+    let other = folder.command("native", &["state", "list"]).env("TF_WORKSPACE", "default").output().unwrap();
+    assert!(other.status.success(), "{}", text(&other));
 }
 
 #[test]

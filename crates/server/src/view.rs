@@ -159,7 +159,11 @@ pub(crate) fn run(run: store::Run) -> api::Run {
         generation: run.generation,
         status: run.status.word().to_owned(),
         finished: run.status.is_final(),
-        blocked: run.blocked.map(|blocked| api::Blocked { reason: blocked.reason, until: at(blocked.until) }),
+        blocked: run.blocked.map(|blocked| api::Blocked {
+            reason: blocked.reason,
+            until: blocked.until.map(at),
+            run: blocked.run,
+        }),
         engine: run.engine,
         requires_approval: run.requires_approval,
         plan_only: run.plan_only,

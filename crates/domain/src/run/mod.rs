@@ -140,6 +140,9 @@ pub struct PlanSummary {
     pub updates: u64,
     pub replaces: u64,
     pub deletes: u64,
+    /// Objects that are left where they are and managed no longer. One whose replacement is created counts there too.
+    #[serde(default)]
+    pub forgets: u64,
     pub imports: u64,
     /// The first of them, in the order of address.
     pub changes: Vec<PlannedChange>,

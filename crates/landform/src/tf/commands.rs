@@ -28,6 +28,10 @@ pub async fn run(options: Options) -> Result<ExitCode, Failure> {
         std::env::set_current_dir(folder).with_context(|| format!("cannot change to {}", folder.display()))?;
     }
     let folder = std::env::current_dir()?;
+    let elsewhere = super::elsewhere::reasons(&folder);
+    if !elsewhere.is_empty() {
+        return Err(EngineError::Unsupported(elsewhere).into());
+    }
     match options.command {
         Command::Init(options) => super::init::init(&folder, &options).await,
         Command::Console(options) => super::console::console(&folder, &options).await,

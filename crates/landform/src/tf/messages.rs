@@ -48,6 +48,7 @@ struct Counts {
     added: usize,
     changed: usize,
     destroyed: usize,
+    forgotten: usize,
 }
 
 impl Counts {
@@ -61,7 +62,12 @@ impl Counts {
                     counts.added += 1;
                     counts.destroyed += 1;
                 }
-                Action::NoOp | Action::Read | Action::Forget => {}
+                Action::Forget => counts.forgotten += 1,
+                Action::ForgetThenCreate => {
+                    counts.added += 1;
+                    counts.forgotten += 1;
+                }
+                Action::NoOp | Action::Read => {}
             }
             counts
         })
@@ -70,12 +76,14 @@ impl Counts {
 
 pub fn applied(plan: &Plan, applied: &Applied, destroying: bool, json: bool) {
     let counts = Counts::of(plan.changes.iter().map(|change| change.action));
-    let Counts { added, changed, destroyed } = counts;
+    let Counts { added, changed, destroyed, forgotten } = counts;
     if json {
         let operation = if destroying { "destroy" } else { "apply" };
         emit(json!({
             "type": "change_summary",
-            "changes": {"add": added, "change": changed, "remove": destroyed, "operation": operation},
+            "changes": {
+                "add": added, "change": changed, "remove": destroyed, "forget": forgotten, "operation": operation,
+            },
         }));
         emit(json!({ "type": "outputs", "outputs": outputs_json(&applied.outputs) }));
         return;
@@ -83,7 +91,8 @@ pub fn applied(plan: &Plan, applied: &Applied, destroying: bool, json: bool) {
     if destroying {
         println!("\nDestroy complete! Resources: {destroyed} destroyed.");
     } else {
-        println!("\nApply complete! Resources: {added} added, {changed} changed, {destroyed} destroyed.");
+        let forgotten = if forgotten > 0 { format!(", {forgotten} forgotten") } else { String::new() };
+        println!("\nApply complete! Resources: {added} added, {changed} changed, {destroyed} destroyed{forgotten}.");
     }
     if !applied.outputs.is_empty() {
         println!("\nOutputs:\n\n{}", outputs_text(&applied.outputs));
@@ -114,7 +123,8 @@ pub fn planned_json(plan: &Plan) {
     emit(json!({
         "type": "change_summary",
         "changes": {
-            "add": summary.added, "change": summary.changed, "remove": summary.destroyed, "operation": "plan",
+            "add": summary.added, "change": summary.changed, "remove": summary.destroyed, "forget": summary.forgotten,
+            "operation": "plan",
         },
     }));
 }

@@ -6,6 +6,7 @@
 
 mod commands;
 mod console;
+mod elsewhere;
 mod handover;
 mod init;
 mod journal;

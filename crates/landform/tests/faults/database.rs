@@ -34,7 +34,8 @@ async fn an_apply_of_the_cli_outlives_its_database() {
 #[tokio::test]
 async fn what_was_done_while_the_database_was_away_outlives_the_worker() {
     let mut house = House::build(Memory::Postgres).await;
-    let run = house.put("native", "site", 1000).await;
+    // Long enough that the database is gone before the call has ended, also on a busy machine.
+    let run = house.put("native", "site", 5000).await;
     house.until_touched(&run).await;
     let mut database = house.database.take().unwrap();
     database.crash();

@@ -57,6 +57,31 @@ async fn a_killed_provider_of_the_cli_leaves_a_question() {
     house.settle(&run, "site").await;
 }
 
+/// Whoever waits for a change behind a question is told which run has to be answered for, and does not wait for ever.
+#[tokio::test]
+async fn a_change_behind_a_question_says_so() {
+    let house = House::build(Memory::Sqlite).await;
+    let first = house.put("native", "site", 3000).await;
+    house.until_touched(&first).await;
+    for pid in house.children("provider") {
+        signal("KILL", pid);
+    }
+    house.until(&first, &["needs_recovery"]).await;
+    let second = house.put("native", "site", 0).await;
+    let now = wait_for("the reason", async || {
+        let now = house.landform().call("GET", &format!("/v1/runs/{second}"), None).await.ok()?;
+        now["blocked"].is_object().then_some(now)
+    })
+    .await;
+    assert_eq!(now["blocked"]["run"], first.as_str(), "{now}");
+    let mut watch = std::process::Command::new(env!("CARGO_BIN_EXE_landform"));
+    watch.args(["run", "watch", &second, "--server", house.landform().base(), "--data"]).arg(&house.setup.data);
+    let watched = tokio::task::spawn_blocking(move || watch.output().unwrap()).await.unwrap();
+    let said = String::from_utf8_lossy(&watched.stderr).into_owned();
+    assert_eq!(watched.status.code(), Some(5), "{said}");
+    assert!(said.contains(&format!("landform run recover {first}")), "{said}");
+}
+
 /// A deploy of Landform itself: one SIGTERM, what is under way is saved, and the next start finishes it.
 async fn a_worker_is_asked_to_stop(memory: Memory, engine: &str) {
     let mut house = House::build(memory).await;

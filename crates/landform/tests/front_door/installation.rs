@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use landform_testkit::parts;
 use serde_json::{Value, json};
@@ -90,6 +90,64 @@ async fn the_doctor_says_what_is_wrong_and_what_to_do() {
         assert_eq!(health(what), "good", "{what}: {found}");
     }
     assert!(!well.stdout.windows(url.len()).any(|text| text == url.as_bytes()), "an address may hold a password");
+}
+
+/// A key that is there and is another one's: the server would not start.
+#[tokio::test]
+async fn the_doctor_tries_the_key_on_the_store_and_asks_the_server() {
+    for memory in [Memory::Sqlite, Memory::Postgres] {
+        let door = Door::open(memory).await;
+        door.landform.call("PUT", "/v1/tenants/acme", Some(json!({}))).await.unwrap();
+        let server = door.landform.base().to_owned();
+        let mut words = vec!["doctor", "--server", &server];
+        let url = door.setup.database.clone().unwrap_or_default();
+        if !url.is_empty() {
+            words.extend(["--database", &url]);
+        }
+        let found = said(&landform(door.data.path(), &words))["findings"].clone();
+        let health = |found: &Value, what: &str| {
+            let all = found.as_array().unwrap().iter().filter(|finding| finding["what"] == what);
+            all.map(|finding| finding["health"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (health(&found, "master key"), health(&found, "server")),
+            (vec!["good".into()], vec!["good".into()])
+        );
+        let key = door.data.path().join("master.key");
+        let right = std::fs::read(&key).unwrap();
+        let mut wrong = right.clone();
+        wrong[0] = if wrong[0] == b'A' { b'B' } else { b'A' };
+        std::fs::write(&key, wrong).unwrap();
+        let ill = landform(door.data.path(), &words);
+        assert_eq!(ill.status.code(), Some(6));
+        let found: Value = serde_json::from_slice::<Value>(&ill.stdout).unwrap()["findings"].clone();
+        assert!(health(&found, "master key").contains(&"bad".to_owned()), "{found}");
+        std::fs::write(&key, right).unwrap();
+        // It looks at a store at rest too, and leaves nothing there.
+        let (landform_process, data) = (door.landform, door.data);
+        landform_process.stop().await.unwrap();
+        let files = || {
+            let names = std::fs::read_dir(data.path()).unwrap().map(|entry| entry.unwrap().file_name());
+            names.collect::<std::collections::BTreeSet<_>>()
+        };
+        let before = files();
+        let found = said(&landform(data.path(), &words))["findings"].clone();
+        assert_eq!((health(&found, "store"), health(&found, "server")), (vec!["good".into()], vec!["poor".into()]));
+        assert_eq!(files(), before);
+    }
+}
+
+/// As `landform --help | head -1` would.
+#[test]
+fn a_reader_that_goes_away_is_no_panic() {
+    let data = tempfile::tempdir().unwrap();
+    let mut command = Command::new(binary());
+    command.args(["doctor", "--data"]).arg(data.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut listing = command.spawn().unwrap();
+    drop(listing.stdout.take());
+    let ended = listing.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(141), "{}", String::from_utf8_lossy(&ended.stderr));
+    assert!(ended.stderr.is_empty(), "{}", String::from_utf8_lossy(&ended.stderr));
 }
 
 #[tokio::test]

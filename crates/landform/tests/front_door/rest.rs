@@ -433,7 +433,17 @@ async fn trials_rollbacks_pauses_and_farewells(memory: Memory) {
         let body = json!({"template": "it", "engine": "native", "inputs": {"text": pause}});
         let waiting = door.landform.call("PUT", DEPLOYMENT, Some(body)).await.unwrap();
         let run = format!("/v1/runs/{}", waiting["run"]["id"].as_str().unwrap());
-        assert_eq!(door.get(&run).await["status"], "queued");
+        let begin = std::time::Instant::now();
+        loop {
+            let now = door.get(&run).await;
+            assert_eq!(now["status"], "queued");
+            // As soon as a worker has come across it.
+            if now["blocked"]["reason"].as_str().is_some_and(|reason| reason.contains("paused")) {
+                break;
+            }
+            assert!(begin.elapsed() < std::time::Duration::from_secs(60), "{now}");
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
         door.landform.call("POST", &format!("{pause}/resume"), None).await.unwrap();
         let ended = door.put("native", json!({"text": pause})).await;
         assert_eq!(ended["run"]["status"], "succeeded", "{ended}");
