@@ -31,7 +31,7 @@ use crate::spool::Spool;
 pub struct Settings {
     /// The worker's own folder: its identity, unpacked templates, and what runs need on disk.
     pub folder: PathBuf,
-    /// So many runs at once.
+    /// So many runs at once, and one more of a tenant that has nothing under way.
     pub concurrency: usize,
     /// What the processes of all runs may take of memory, in bytes; `None` is without a limit.
     pub memory: Option<u64>,
@@ -145,6 +145,7 @@ impl Worker {
             identity,
             memory,
             slots: Arc::new(Semaphore::new(settings.concurrency.max(1))),
+            newcomers: Arc::new(Semaphore::new(1)),
             checks: Arc::new(Semaphore::new((settings.concurrency / 2).max(1))),
             poll: settings.poll,
             closing: closing.clone(),
@@ -215,7 +216,10 @@ struct Floor {
     shop: Arc<Shop>,
     identity: Identity,
     slots: Arc<Semaphore>,
-    /// Of these, so many at most for drift checks: whoever wants a change finds a place although everything is being
+    /// A place beside them for a tenant that has nothing under way: however long the others' runs take, it need not wait
+    /// for the end of one.
+    newcomers: Arc<Semaphore>,
+    /// Of the slots, so many at most for drift checks: whoever wants a change finds a place although everything is being
     /// looked at.
     checks: Arc<Semaphore>,
     memory: Arc<Memory>,
@@ -250,8 +254,14 @@ impl Floor {
         let mut doorbell = self.shop.store.doorbell();
         while !self.closing.is_cancelled() {
             let slot = tokio::select! {
+                biased;
                 slot = self.slots.clone().acquire_owned() => slot.expect("the semaphore is never closed"),
                 () = self.closing.cancelled() => break,
+                // Also when the newcomers' place is taken: whoever leaves it rings, too.
+                () = doorbell.rung(self.poll) => {
+                    self.let_a_newcomer_in(attempts).await;
+                    continue;
+                }
             };
             // What has ended is forgotten, so that the set does not grow.
             while attempts.try_join_next().is_some() {}
@@ -265,13 +275,8 @@ impl Floor {
             match claimed {
                 Ok(Claimed { claims, .. }) if !claims.is_empty() => {
                     for (claim, slot) in claims.into_iter().zip(slots) {
-                        let (shop, stop) = (self.shop.clone(), self.stopping.child_token());
-                        let place = self.memory.reserve(claim.memory);
                         let check = if claim.kind == Kind::Check { checks.pop() } else { None };
-                        attempts.spawn(async move {
-                            carry_out(&shop, claim, asked, stop).await;
-                            drop((slot, place, check));
-                        });
+                        self.begin(attempts, claim, asked, (slot, check));
                     }
                 }
                 Ok(Claimed { no_room, .. }) => {
@@ -303,14 +308,49 @@ impl Floor {
         }
     }
 
-    /// `None`: the worker closes, and a store that does not answer is not waited for. Whatever it may still grant is void
-    /// at the next start.
+    /// `places` are its own for as long as it takes.
+    fn begin(
+        &self,
+        attempts: &mut JoinSet<()>,
+        claim: Claim,
+        asked: Instant,
+        places: (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>),
+    ) {
+        let (shop, stop) = (self.shop.clone(), self.stopping.child_token());
+        let memory = self.memory.reserve(claim.memory);
+        attempts.spawn(async move {
+            carry_out(&shop, claim, asked, stop).await;
+            drop((places, memory));
+        });
+    }
+
+    /// All places are taken, and somebody may have come who has none of them.
+    async fn let_a_newcomer_in(&self, attempts: &mut JoinSet<()>) {
+        let Ok(place) = self.newcomers.clone().try_acquire_owned() else { return };
+        let asked = Instant::now();
+        let claiming = async { self.shop.store.claim_newcomer(&self.identity.id, self.memory.room()).await };
+        match self.unless_closing(claiming).await {
+            Some(Ok(Some(claim))) => self.begin(attempts, claim, asked, (place, None)),
+            Some(Err(error)) => tracing::warn!(%error, "no run could be claimed"),
+            Some(Ok(None)) | None => {}
+        }
+    }
+
     async fn claim(&self, most: usize, checks: usize) -> Option<Result<Claimed, StoreError>> {
         let claiming = async {
             // First what is known, so that nobody is asked about it.
             self.shop.spool.bring(&self.shop.store).await?;
             self.shop.store.claim_with_checks(&self.identity.id, most, checks, self.memory.room()).await
         };
+        self.unless_closing(claiming).await
+    }
+
+    /// `None`: the worker closes, and a store that does not answer is not waited for. Whatever it may still grant is void
+    /// at the next start.
+    async fn unless_closing<T>(
+        &self,
+        claiming: impl Future<Output = Result<T, StoreError>>,
+    ) -> Option<Result<T, StoreError>> {
         let given_up = async {
             self.closing.cancelled().await;
             tokio::time::sleep(AFTER_AN_ERROR).await;

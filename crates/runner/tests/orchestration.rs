@@ -43,6 +43,10 @@ impl House {
     }
 
     async fn worker(&self) -> Worker {
+        self.worker_for(4).await
+    }
+
+    async fn worker_for(&self, concurrency: usize) -> Worker {
         let engine = |kind| -> Arc<dyn landform_engine::Engine> {
             Arc::new(TestEngine {
                 kind,
@@ -54,6 +58,7 @@ impl House {
         let engines = Engines { native: Some(engine(EngineKind::Native)), clis: vec![engine(EngineKind::Cli)] };
         let mut settings = Settings::new(self.folder.path().join("worker"));
         settings.poll = Duration::from_millis(50);
+        settings.concurrency = concurrency;
         Worker::start(self.store.clone(), engines, settings).await.unwrap()
     }
 
@@ -124,6 +129,27 @@ impl House {
 
 fn things(count: usize) -> Vec<String> {
     (0..count).map(|n| format!("thing.a{n}")).collect()
+}
+
+/// The only place is taken for long; another tenant's run has one beside it, and the first tenant's next run has not.
+#[tokio::test]
+async fn whoever_has_nothing_under_way_need_not_wait_for_others() {
+    let house = House::new().await;
+    house.store.put_tenant(&"other".parse().unwrap(), TenantSettings::default(), &Actor::local("eve")).await.unwrap();
+    house.stand_still_at(0);
+    let worker = house.worker_for(1).await;
+    let of = async |tenant: &str, name: &str| {
+        let (tenant, name) = (tenant.parse().unwrap(), name.parse().unwrap());
+        let wish = DeploymentWrite { tenant, name, ..house.wish(&[("count", json!(1))]) };
+        house.store.put_deployment(wish, None, &Actor::local("eve")).await.unwrap().run.id
+    };
+    of("acme", "long").await;
+    house.steps.standing.notified().await;
+    let second = of("acme", "second").await;
+    house.succeeds(of("other", "site").await).await;
+    house.succeeds(of("other", "again").await).await;
+    assert!(matches!(house.store.run(second).await.unwrap().status, Status::Queued(_)));
+    worker.abandon().await;
 }
 
 #[tokio::test]

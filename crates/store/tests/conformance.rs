@@ -76,6 +76,7 @@ suite! {
         the_doorbell_rings_for_others;
     waiting:
         what_is_paused_is_out_of_the_way,
+        a_newcomer_is_somebody_with_nothing_under_way,
         a_claim_from_far_behind_starves_nobody,
         the_end_of_a_pause_starves_nobody,
         what_is_held_comes_back_when_it_is_free,

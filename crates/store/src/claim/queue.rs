@@ -57,16 +57,12 @@ impl Store {
             }
             // Whatever cannot be taken yet is put aside, and the next look does not see it.
             let Scan { claims, no_room, .. } = loop {
-                match self.claim_queued(worker, (most, checks), room, bound).await? {
+                match self.claim_queued(QUEUED, worker, (most, checks), room, bound).await? {
                     Scan { claims, put_aside: true, no_room: false } if claims.is_empty() => {}
                     scan => break scan,
                 }
             };
-            if !claims.is_empty() {
-                for claim in &claims {
-                    self.inner.bell.ring_for(claim.lease.run, &Status::Planning);
-                }
-            }
+            self.tell_of(&claims);
             if no_room {
                 self.inner.meter.held_back();
             }
@@ -78,6 +74,24 @@ impl Store {
             tokio::time::sleep(BETWEEN_LOOKS).await;
         }
         Ok(Claimed::default())
+    }
+
+    /// A run of a tenant that has nothing under way, if there is one among the first that are due: for a worker whose
+    /// places are all taken by others, and who has one more for such a run.
+    pub async fn claim_newcomer(&self, worker: &WorkerId, room: Room) -> Result<Option<Claim>, StoreError> {
+        // A look that takes no locks, as for any claim.
+        if self.db().read_one(NEWCOMER_DUE, params![ASKED_CHECKS]).await?.is_none() {
+            return Ok(None);
+        }
+        let Scan { mut claims, .. } = self.claim_queued(NEWCOMERS, worker, (1, 0), room, false).await?;
+        self.tell_of(&claims);
+        Ok(claims.pop())
+    }
+
+    fn tell_of(&self, claims: &[Claim]) {
+        for claim in claims {
+            self.inner.bell.ring_for(claim.lease.run, &Status::Planning);
+        }
     }
 
     /// Puts back what has waited long enough, or for somebody who is gone.
@@ -119,9 +133,10 @@ impl Store {
         Ok(())
     }
 
-    /// `bound`: there may be runs that only this worker may take.
+    /// `queued` says which runs are looked at. `bound`: there may be runs that only this worker may take.
     async fn claim_queued(
         &self,
+        queued: &'static str,
         worker: &WorkerId,
         (most, mut checks): (usize, usize),
         mut room: Room,
@@ -130,7 +145,7 @@ impl Store {
         let most = most.max(1);
         let before = if checks == 0 { ASKED_CHECKS } else { i64::MAX };
         let mut tx = self.db().begin().await?;
-        let mut scan = tx.all(QUEUED, params![most as i64, before]).await?;
+        let mut scan = tx.all(queued, params![most as i64, before]).await?;
         if bound {
             let own = tx.all(BOUND_TO, params![most as i64, before, worker.as_str()]).await?;
             scan = in_fair_order(scan, own, most)?;
@@ -254,7 +269,7 @@ const LAPSED: &str = "SELECT d.id, d.lease_worker FROM deployments d
 
 /// What a claim looks at, in the fair order.
 macro_rules! queued_where {
-    ($condition:literal) => { concat!(
+    ($($condition:tt)*) => { concat!(
     "SELECT ",
     locked_columns!(),
     ", ",
@@ -267,13 +282,29 @@ macro_rules! queued_where {
      CAST(CASE WHEN d.active_run = r.id OR d.active_run IS NULL AND d.paused = 0 THEN 1 ELSE 0 END AS BIGINT) AS free
      FROM runs r JOIN deployments d ON d.id = r.deployment JOIN tenants t ON t.name = r.tenant
      WHERE ",
-    $condition,
+    $($condition)*,
     " ORDER BY r.order_key, r.id LIMIT $1 {lock_or_skip}"
     ) };
 }
 
 /// Both rows are locked, so both are as they are now, whatever was committed since the statement began.
 const QUEUED: &str = queued_where!("r.claimable = 1 AND r.order_key < $2");
+
+/// Only the first ones are looked at: whoever has nothing under way is among them, and the queue may have a million.
+macro_rules! newcomer_before {
+    ($key:literal) => {
+        concat!(
+            "r.claimable = 1 AND r.id IN (SELECT f.id FROM runs f WHERE f.claimable = 1 AND f.order_key < ",
+            $key,
+            " ORDER BY f.order_key, f.id LIMIT 32)
+     AND NOT EXISTS (SELECT 1 FROM deployments u WHERE u.tenant = r.tenant AND u.lease_until IS NOT NULL)"
+        )
+    };
+}
+
+const NEWCOMER_DUE: &str = concat!("SELECT r.id FROM runs r WHERE ", newcomer_before!("$1"), " LIMIT 1");
+
+const NEWCOMERS: &str = queued_where!(newcomer_before!("$2"));
 
 const BOUND_TO: &str = queued_where!("r.claimable = 4 AND r.order_key < $2 AND r.bound_worker = $3");
 

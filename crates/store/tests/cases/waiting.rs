@@ -1,4 +1,5 @@
 use landform_domain::Code;
+use landform_domain::memory::Room;
 use landform_store::{RunRequest, Scope, Store, TenantSettings};
 
 use crate::place::*;
@@ -73,6 +74,29 @@ pub async fn the_end_of_a_pause_starves_nobody(place: Place) {
     let first_six: Vec<&str> = order[..6].iter().map(|(tenant, _)| tenant.as_str()).collect();
     assert_eq!(first_six.iter().filter(|tenant| **tenant == "other").count(), 3, "in turns: {order:?}");
     assert_eq!(order[9].1, "last", "it was queued last: {order:?}");
+}
+
+/// Whose places are all taken asks for runs of those who have none.
+pub async fn a_newcomer_is_somebody_with_nothing_under_way(place: Place) {
+    let store = place.furnished().await;
+    let newcomer = async || {
+        let claimed = store.claim_newcomer(&worker("w"), Room::UNLIMITED).await.unwrap();
+        claimed.map(|claim| (claim.lease.tenant.to_string(), claim.deployment.to_string()))
+    };
+    for n in 0..3 {
+        put(&store, "acme", &format!("d{n}"), &[]).await;
+    }
+    assert_eq!(claim(&store).await.deployment.as_str(), "d0");
+    assert_eq!(newcomer().await, None, "acme has a run under way");
+    put(&store, "other", "first", &[]).await;
+    put(&store, "other", "second", &[]).await;
+    assert_eq!(newcomer().await, Some(("other".to_owned(), "first".to_owned())));
+    assert_eq!(newcomer().await, None, "now everybody has one");
+    let mut left = Vec::new();
+    for _ in 0..3 {
+        left.push(claim(&store).await.deployment.to_string());
+    }
+    assert_eq!(left, ["d1", "d2", "second"], "the fair order is as before");
 }
 
 pub async fn what_is_held_comes_back_when_it_is_free(place: Place) {
