@@ -294,6 +294,19 @@ mod tests {
         chores_are_done(open(Location::Sqlite(folder.path().join("data"))).await).await;
     }
 
+    /// SQLite rolls back by itself when the disk is full, and the driver does not know: River shares the connection, and must
+    /// be able to begin again.
+    #[tokio::test]
+    async fn a_connection_that_has_lost_its_transaction_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(Location::Sqlite(folder.path().join("data"))).await;
+        let Db::Sqlite { writer, .. } = store.db() else { unreachable!() };
+        let mut lost = writer.pool().begin().await.unwrap();
+        sqlx::query("ROLLBACK").execute(&mut *lost).await.unwrap();
+        lost.commit().await.unwrap_err();
+        writer.pool().begin().await.unwrap().commit().await.unwrap();
+    }
+
     #[tokio::test]
     async fn chores_are_done_on_postgres() {
         let server = landform_testkit::postgres::Server::start().unwrap();

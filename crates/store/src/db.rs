@@ -64,6 +64,7 @@ impl Db {
             .idle_timeout(None)
             .max_lifetime(None)
             .test_before_acquire(false)
+            .after_release(|connection, _| Box::pin(is_out_of_transactions(connection)))
             .connect_with(options.clone().pragma("cache_size", WRITER_REMEMBERS))
             .await?;
         sqlx::migrate!("migrations/sqlite").run(&writer).await.map_err(StoreError::migration)?;
@@ -134,6 +135,16 @@ impl Db {
             Db::Postgres(pool) => pool.close().await,
         }
     }
+}
+
+/// Whether the connection can be used again. On a full disk SQLite rolls back by itself; the driver's own rollback then fails,
+/// and it takes the connection to be inside of a transaction for ever, so that River could begin none.
+async fn is_out_of_transactions(connection: &mut SqliteConnection) -> sqlx::Result<bool> {
+    if connection.is_in_transaction() {
+        // Behind a rollback that is still on its way.
+        connection.ping().await?;
+    }
+    Ok(!connection.is_in_transaction())
 }
 
 /// Rolled back unless committed. Whoever answers from what it has read here commits too, though it has written nothing:
