@@ -1,4 +1,6 @@
 use std::collections::BTreeSet;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -28,7 +30,9 @@ pub(super) struct PreparedFolders {
 pub(super) struct Prepared {
     pub folder: PathBuf,
     /// The lock file pins the hashes of the providers; empty if the configuration needs none.
-    pub lock: Vec<u8>,
+    lock: Vec<u8>,
+    /// The providers are the very files that `init` has compared with the lock file.
+    as_compared: bool,
     /// All its providers together are small programs.
     pub is_small: bool,
 }
@@ -39,6 +43,13 @@ const SMALL: u64 = 100 << 20;
 impl Prepared {
     pub fn lock_digest(&self) -> String {
         sha256(&self.lock)
+    }
+
+    /// The lock file for the folder of a run; empty if the configuration needs none. Each process of the CLI reads every
+    /// provider whole whose hashes it finds there, tens of milliseconds for a small one, to compare what `init` has
+    /// compared already.
+    pub fn lock_for_run(&self) -> Vec<u8> {
+        if self.as_compared { without_hashes(&self.lock) } else { self.lock.clone() }
     }
 
     fn open(folder: PathBuf) -> Result<Option<Prepared>, EngineError> {
@@ -52,8 +63,10 @@ impl Prepared {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(e) => return Err(failed(&path, e)),
         };
-        let is_small = size_below(&folder.join(DATA_FOLDER).join("providers")).is_ok_and(|size| size < SMALL);
-        Ok(Some(Prepared { folder, lock, is_small }))
+        let providers = providers_of(&folder)?;
+        let is_small = providers.iter().map(|(_, found)| found.len()).sum::<u64>() < SMALL;
+        let as_compared = std::fs::read(folder.join(COMPARED)).is_ok_and(|compared| compared == identity(&providers));
+        Ok(Some(Prepared { folder, lock, as_compared, is_small }))
     }
 
     fn providers(&self) -> BTreeSet<String> {
@@ -63,19 +76,56 @@ impl Prepared {
     }
 }
 
-/// The bytes of all files below a folder, behind links too: that is how `init` puts providers of a mirror there.
-fn size_below(folder: &Path) -> std::io::Result<u64> {
+/// Which files `init` has compared with the lock file, by their identity.
+const COMPARED: &str = "compared";
+
+type Files = Vec<(PathBuf, Metadata)>;
+
+/// By their paths below the prepared folder, which has another name while it is being made.
+fn providers_of(prepared: &Path) -> Result<Files, EngineError> {
+    let folder = prepared.join(DATA_FOLDER).join("providers");
+    let mut files = Files::new();
+    files_below(&folder, &mut files).map_err(|e| failed(&folder, e))?;
+    files.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let below = |path: PathBuf| path.strip_prefix(prepared).map(Path::to_owned).unwrap_or(path);
+    Ok(files.into_iter().map(|(path, found)| (below(path), found)).collect())
+}
+
+/// Behind links too: that is how `init` puts providers of a mirror there.
+fn files_below(folder: &Path, files: &mut Files) -> std::io::Result<()> {
     let entries = match std::fs::read_dir(folder) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };
-    let mut size = 0;
     for entry in entries {
         let path = entry?.path();
         let found = std::fs::metadata(&path)?;
-        size += if found.is_dir() { size_below(&path)? } else { found.len() };
+        if found.is_dir() {
+            files_below(&path, files)?;
+        } else {
+            files.push((path, found));
+        }
     }
-    Ok(size)
+    Ok(())
+}
+
+/// Changes with any change of a file: nobody can set the time of the last one.
+fn identity(files: &Files) -> Vec<u8> {
+    let line = |(path, found): &(PathBuf, Metadata)| {
+        let changed = (found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec());
+        format!("{path:?} {} {} {changed:?}\n", found.ino(), found.len())
+    };
+    files.iter().map(line).collect::<String>().into_bytes()
+}
+
+fn without_hashes(lock: &[u8]) -> Vec<u8> {
+    let Some(mut body) = std::str::from_utf8(lock).ok().and_then(|text| text.parse::<Body>().ok()) else {
+        return lock.to_vec();
+    };
+    for provider in body.get_blocks_mut("provider") {
+        provider.body.remove_attribute("hashes");
+    }
+    body.to_string().into_bytes()
 }
 
 impl PreparedFolders {
@@ -136,6 +186,8 @@ impl PreparedFolders {
             std::fs::write(&path, state_that_needs(more_providers)).map_err(|e| failed(&path, e))?;
         }
         init(invocation(new.path()), new.path(), stop).await?;
+        let compared = new.path().join(COMPARED);
+        std::fs::write(&compared, identity(&providers_of(new.path())?)).map_err(|e| failed(&compared, e))?;
         std::fs::rename(new.path(), &place).map_err(|e| failed(&place, e))?;
         Prepared::open(place.clone())?.ok_or_else(|| failed(&place, std::io::ErrorKind::NotFound.into()))
     }

@@ -85,8 +85,9 @@ impl Scratch {
         folder.write(&work)?;
         let data = work.join(DATA_FOLDER);
         std::os::unix::fs::symlink(prepared.folder.join(DATA_FOLDER), &data).map_err(|e| failed(&data, e))?;
-        if !prepared.lock.is_empty() {
-            write(&work.join(LOCK_FILE), &prepared.lock)?;
+        let lock = prepared.lock_for_run();
+        if !lock.is_empty() {
+            write(&work.join(LOCK_FILE), &lock)?;
         }
         if let Some(state) = &workspace.state {
             write(&work.join(STATE), state)?;

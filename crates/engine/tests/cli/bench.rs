@@ -60,11 +60,15 @@ pub struct Bench {
 
 impl Bench {
     pub async fn new(configuration: &str) -> Bench {
+        Bench::with_mirror(configuration, parts::mirror()).await
+    }
+
+    pub async fn with_mirror(configuration: &str, mirror: PathBuf) -> Bench {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("seen")).unwrap();
         let engine = Cli::detect(CliSettings {
             binary: parts::tofu(),
-            mirror: Some(parts::mirror()),
+            mirror: Some(mirror),
             cache: root.path().join("cache"),
             confinement: Confine::Required,
             may_read: Vec::new(),

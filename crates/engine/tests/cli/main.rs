@@ -4,6 +4,7 @@ mod bench;
 mod straight;
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use bench::{Bench, Notes, Watched};
@@ -12,6 +13,7 @@ use landform_engine::{
     Action, Adopt, Applied, ApplyRequest, Engine, EngineError, Intent, IntentAction, Mode, Plan, PlanRequest, Progress,
     ProgressEvent, Refused, Silent, Stage, Stop, Variable, Workspace,
 };
+use landform_testkit::parts;
 use serde_json::{Value, json};
 
 fn actions(plan: &Plan) -> Vec<(&str, Action)> {
@@ -325,6 +327,34 @@ async fn many_runs_of_one_template_share_one_init() {
         assert!(plan.is_ok_and(|p| p.effective));
     }
     assert_eq!(bench.cached().len(), 1);
+}
+
+/// `init` has compared a provider with the lock file, and the runs after it go by the file's identity: whatever takes its
+/// place is compared again.
+#[tokio::test]
+async fn a_provider_that_was_exchanged_since_is_refused() {
+    let mirror = tempfile::tempdir().unwrap();
+    let known = parts::provider("hashicorp/time");
+    let provider = mirror.path().join(known.strip_prefix(parts::mirror()).unwrap());
+    std::fs::create_dir_all(provider.parent().unwrap()).unwrap();
+    std::fs::copy(&known, &provider).unwrap();
+    let mut bench = Bench::with_mirror(LIFE, mirror.path().to_owned()).await;
+    bench.set("text", json!("one"));
+    let workspace = bench.workspace();
+    assert!(bench.plan(&workspace, Mode::Normal).await.is_ok());
+    let lock = std::fs::read_to_string(workspace.scratch.join("work/.terraform.lock.hcl")).unwrap();
+    assert!(lock.contains("registry.opentofu.org/hashicorp/time") && !lock.contains("hashes"), "{lock}");
+
+    // It does the same, and is another one.
+    let other = provider.with_extension("other");
+    std::fs::copy(&known, &other).unwrap();
+    std::fs::OpenOptions::new().append(true).open(&other).unwrap().write_all(b"x").unwrap();
+    std::fs::rename(&other, &provider).unwrap();
+    let workspace = bench.workspace();
+    let Err(EngineError::Diagnostics(said)) = bench.plan(&workspace, Mode::Normal).await else {
+        panic!("it was taken for the one that `init` has seen");
+    };
+    assert!(said.iter().any(|diagnostic| diagnostic.summary.contains("checksums")), "{said:?}");
 }
 
 #[tokio::test]
