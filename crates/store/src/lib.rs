@@ -41,6 +41,7 @@ mod ring;
 mod spool;
 mod sql;
 mod states;
+mod statistics;
 mod transition;
 mod upkeep;
 mod view;

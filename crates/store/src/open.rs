@@ -18,6 +18,7 @@ use crate::reader::{AnyTemplate, TemplateReader};
 use crate::retention::Retention;
 use crate::ring::KeyLimits;
 use crate::states::{NoEditor, StateEditor};
+use crate::statistics;
 
 /// The database's name in the data folder.
 pub const SQLITE_FILE: &str = "landform.db";
@@ -89,14 +90,14 @@ pub(crate) struct Inner {
     pub(crate) reader: Arc<dyn TemplateReader>,
     pub(crate) meter: Meter,
     pub(crate) editor: Arc<dyn StateEditor>,
-    listener: Option<tokio::task::JoinHandle<()>>,
+    beside: Option<tokio::task::JoinHandle<()>>,
     _lock: Option<FileLock>,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Some(listener) = &self.listener {
-            listener.abort();
+        if let Some(beside) = &self.beside {
+            beside.abort();
         }
     }
 }
@@ -104,7 +105,7 @@ impl Drop for Inner {
 impl Store {
     pub async fn open(options: Options) -> Result<Opened, StoreError> {
         let bell = Bell::new();
-        let (db, lock, listener) = match &options.location {
+        let (db, lock, beside) = match &options.location {
             Location::Sqlite(folder) => {
                 let lock = lock_folder(folder)?;
                 (Db::open_sqlite(&folder.join(SQLITE_FILE)).await?, Some(lock), None)
@@ -112,8 +113,11 @@ impl Store {
             Location::Postgres(url) => {
                 let db = Db::open_postgres(url.expose()).await?;
                 let Db::Postgres(pool) = &db else { unreachable!("just opened as PostgreSQL") };
-                let listener = tokio::spawn(connect_to_postgres(pool.clone(), bell.clone()));
-                (db, None, Some(listener))
+                let (pool, bell) = (pool.clone(), bell.clone());
+                let beside = tokio::spawn(async move {
+                    tokio::join!(connect_to_postgres(pool.clone(), bell), statistics::keep_up(pool));
+                });
+                (db, None, Some(beside))
             }
         };
         chores::migrate(&db).await?;
@@ -127,7 +131,7 @@ impl Store {
             reader: options.reader,
             meter: Meter::default(),
             editor: options.editor,
-            listener,
+            beside,
             _lock: lock,
         };
         let store = Store { inner: Arc::new(inner) };
