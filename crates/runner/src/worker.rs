@@ -3,6 +3,7 @@ use std::io;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime};
 
 use futures::FutureExt;
@@ -31,7 +32,7 @@ use crate::spool::Spool;
 pub struct Settings {
     /// The worker's own folder: its identity, unpacked templates, and what runs need on disk.
     pub folder: PathBuf,
-    /// So many runs at once, and one more of a tenant that has nothing under way.
+    /// So many runs at once, and for a moment one more, of a tenant that has nothing under way.
     pub concurrency: usize,
     /// What the processes of all runs may take of memory, in bytes; `None` is without a limit.
     pub memory: Option<u64>,
@@ -217,7 +218,8 @@ struct Floor {
     identity: Identity,
     slots: Arc<Semaphore>,
     /// A place beside them for a tenant that has nothing under way: however long the others' runs take, it need not wait
-    /// for the end of one.
+    /// for the end of one. The next of theirs that is free is then its own, so that it need not share the machine with one
+    /// more than anybody else.
     newcomers: Arc<Semaphore>,
     /// Of the slots, so many at most for drift checks: whoever wants a change finds a place although everything is being
     /// looked at.
@@ -276,7 +278,7 @@ impl Floor {
                 Ok(Claimed { claims, .. }) if !claims.is_empty() => {
                     for (claim, slot) in claims.into_iter().zip(slots) {
                         let check = if claim.kind == Kind::Check { checks.pop() } else { None };
-                        self.begin(attempts, claim, asked, (slot, check));
+                        self.begin(attempts, claim, asked, async move { (slot, check) });
                     }
                 }
                 Ok(Claimed { no_room, .. }) => {
@@ -308,19 +310,27 @@ impl Floor {
         }
     }
 
-    /// `places` are its own for as long as it takes.
-    fn begin(
+    /// What `places` comes to is its own for as long as it takes; it does not wait for that.
+    fn begin<T: Send + 'static>(
         &self,
         attempts: &mut JoinSet<()>,
         claim: Claim,
         asked: Instant,
-        places: (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>),
+        places: impl Future<Output = T> + Send + 'static,
     ) {
         let (shop, stop) = (self.shop.clone(), self.stopping.child_token());
         let memory = self.memory.reserve(claim.memory);
         attempts.spawn(async move {
-            carry_out(&shop, claim, asked, stop).await;
-            drop((places, memory));
+            let mut work = std::pin::pin!(carry_out(&shop, claim, asked, stop));
+            tokio::select! {
+                biased;
+                places = places => {
+                    work.await;
+                    drop(places);
+                }
+                () = &mut work => {}
+            }
+            drop(memory);
         });
     }
 
@@ -330,7 +340,19 @@ impl Floor {
         let asked = Instant::now();
         let claiming = async { self.shop.store.claim_newcomer(&self.identity.id, self.memory.room()).await };
         match self.unless_closing(claiming).await {
-            Some(Ok(Some(claim))) => self.begin(attempts, claim, asked, (place, None)),
+            Some(Ok(Some(claim))) => {
+                let mut next = Box::pin(self.slots.clone().acquire_owned());
+                // In the row from now on, before whoever takes further runs.
+                let free = futures::poll!(&mut next);
+                self.begin(attempts, claim, asked, async move {
+                    let slot = match free {
+                        Poll::Ready(slot) => slot,
+                        Poll::Pending => next.await,
+                    };
+                    drop(place);
+                    slot
+                });
+            }
             Some(Err(error)) => tracing::warn!(%error, "no run could be claimed"),
             Some(Ok(None)) | None => {}
         }
