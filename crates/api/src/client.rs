@@ -89,6 +89,8 @@ pub struct RunFilter {
     /// The code of a failure.
     pub code: Option<String>,
     pub since: Option<Timestamp>,
+    /// The last run of the page before.
+    pub before: Option<RunId>,
     pub limit: Option<u32>,
 }
 
@@ -315,6 +317,7 @@ impl Client {
         self.get(&path).await
     }
 
+    /// One page; the server decides how long it is at the most.
     pub async fn runs(&self, filter: &RunFilter) -> Result<Vec<Run>, ClientError> {
         let mut query = Query::default();
         query.add("tenant", filter.tenant.as_ref());
@@ -323,6 +326,7 @@ impl Client {
         query.add("template", filter.template.as_ref());
         query.add("code", filter.code.as_ref());
         query.add("since", filter.since.as_ref());
+        query.add("before", filter.before.as_ref());
         query.add("limit", filter.limit.as_ref());
         self.get(&query.of("runs")).await.map(|list: RunList| list.runs)
     }

@@ -97,6 +97,9 @@ pub struct RunRequest {
     /// Objects that exist already, to be taken over: their addresses and ids.
     #[serde(default)]
     pub adopt: BTreeMap<String, String>,
+    /// Addresses where something was to be adopted and is no more.
+    #[serde(default)]
+    pub absent: Vec<String>,
 }
 
 /// The run whose template and inputs are wanted again.

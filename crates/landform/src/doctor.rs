@@ -251,7 +251,11 @@ fn mirror(options: &Options, data: &Path) -> Finding {
         );
     }
     match found.len() {
-        0 => poor(WHAT, format!("none in {}", mirror.display()), "Add some with `landform provider add FILE`."),
+        0 => poor(
+            WHAT,
+            format!("none in {}", mirror.display()),
+            "Add some with `landform provider add FILE --source NAMESPACE/TYPE`.",
+        ),
         count => good(WHAT, format!("{count} in {}", mirror.display())),
     }
 }

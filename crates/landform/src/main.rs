@@ -148,13 +148,25 @@ fn end_quietly_without_a_reader() {
     }));
 }
 
+/// Where the command line itself makes no sense. What stands behind `tf` is OpenTofu's.
+fn wants_json() -> bool {
+    std::env::args().skip(1).take_while(|argument| argument != "tf").any(|argument| argument == "--json")
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
     end_quietly_without_a_reader();
     if let Some(provider) = inside::Inside::by_program_name(std::env::args_os().next().as_deref()) {
         return provider.serve().await.map_or_else(|failure| Failure::report(&failure, false), |()| ExitCode::SUCCESS);
     }
-    let Arguments { connection, json, command } = Arguments::parse();
+    let Arguments { connection, json, command } = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) if error.use_stderr() && wants_json() => {
+            let (text, hint) = (error.render().to_string(), "`--help` behind a command tells what it takes.");
+            return Failure::usage(text.trim().trim_start_matches("error: "), hint).report(true);
+        }
+        Err(error) => error.exit(),
+    };
     let done = match command {
         Command::Demo(options) => demo::run(options).await,
         Command::Serve(options) => serve::run(options, &connection).await,

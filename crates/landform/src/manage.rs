@@ -22,6 +22,9 @@ pub struct Again {
     /// The object exists already and has this id: take it over
     #[arg(long, value_name = "ADDRESS=ID", value_parser = crate::run::adoption)]
     adopt: Vec<(String, String)>,
+    /// What was to be taken over at this address is not there, or not wanted: take that wish back
+    #[arg(long, value_name = "ADDRESS")]
+    absent: Vec<String>,
     /// Wait until the run has ended
     #[arg(long)]
     wait: bool,
@@ -66,10 +69,10 @@ fn scope(text: &str) -> Result<Scope, String> {
 
 pub async fn again(args: Again, connection: &Connection, json: bool) -> Result<(), Failure> {
     let client = connection.client()?;
-    let request =
-        RunRequest { plan_only: args.plan_only, replace: args.replace, adopt: args.adopt.into_iter().collect() };
-    let accepted = client.run_again(&args.location, &request).await?;
-    if args.wait {
+    let Again { location, plan_only, replace, adopt, absent, wait } = args;
+    let request = RunRequest { plan_only, replace, adopt: adopt.into_iter().collect(), absent };
+    let accepted = client.run_again(&location, &request).await?;
+    if wait {
         return watch::to_the_end(&client, accepted.run, json).await;
     }
     watch::accepted(&accepted, json);

@@ -40,6 +40,9 @@ pub async fn list(args: List, connection: &Connection, json: bool) -> Result<(),
             break;
         }
     }
+    if filter.after.is_some() || resources.len() > limit {
+        eprintln!("only the first {limit}; --limit N shows more");
+    }
     resources.truncate(limit);
     if json {
         show::json(&resources);

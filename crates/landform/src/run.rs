@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
-use landform_api::{FailureGroup, Recovery, RetryAll, Run, RunFilter, Timestamp};
+use landform_api::{Client, FailureGroup, Recovery, RetryAll, Run, RunFilter, Timestamp};
 use landform_domain::recovery::Answer;
 use landform_domain::{DeploymentName, RunId, TemplateName, TenantName};
 
@@ -32,8 +32,8 @@ pub enum Command {
         #[arg(long, value_name = "TIME")]
         since: Option<Timestamp>,
         /// At most so many
-        #[arg(long, value_name = "N")]
-        limit: Option<u32>,
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        limit: usize,
     },
     /// Show one run
     Show(Id),
@@ -112,8 +112,8 @@ pub async fn run(command: Command, connection: &Connection, json: bool) -> Resul
     );
     let changed = match command {
         Command::List { tenant, deployment, status, template, code, since, limit } => {
-            let filter = RunFilter { tenant, deployment, status, template, code, since, limit };
-            return list(&client.runs(&filter).await?, json);
+            let filter = RunFilter { tenant, deployment, status, template, code, since, ..RunFilter::default() };
+            return list(&pages(&client, filter, limit).await?, json);
         }
         Command::RetryAll { code, tenant, limit } => {
             return list(&client.retry_all(&RetryAll { code, tenant, limit }).await?, json);
@@ -156,6 +156,23 @@ fn failures(groups: &[FailureGroup], json: bool) -> Result<(), Failure> {
     let row = |group: &FailureGroup| vec![group.code.clone(), group.count.to_string(), group.newest.to_string()];
     show::table(&["CODE", "DEPLOYMENTS", "NEWEST RUN"], groups.iter().map(row).collect());
     Ok(())
+}
+
+async fn pages(client: &Client, mut filter: RunFilter, limit: usize) -> Result<Vec<Run>, Failure> {
+    let mut runs: Vec<Run> = Vec::new();
+    loop {
+        let page = client.runs(&filter).await?;
+        filter.before = page.last().map(|run| run.id);
+        runs.extend(page);
+        if filter.before.is_none() {
+            return Ok(runs);
+        }
+        if runs.len() > limit {
+            eprintln!("only the newest {limit}; --limit N shows more");
+            runs.truncate(limit);
+            return Ok(runs);
+        }
+    }
 }
 
 fn list(runs: &[Run], json: bool) -> Result<(), Failure> {

@@ -15,6 +15,8 @@ use crate::show;
 const RECONNECTS: u32 = 10;
 /// How often somebody who waits is told what for.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
+/// After so many looks a run that is due should be under way.
+const LONG_FOR_NO_REASON: u32 = 5;
 
 /// What is said about a write whose end nobody waits for.
 pub fn accepted(accepted: &Accepted, json: bool) {
@@ -143,12 +145,18 @@ async fn follow(
 /// Says why a run is not taken up, each time that it is something else. Ends where nothing goes on before a person has
 /// answered for another run.
 async fn blocked(client: &Client, id: RunId, say: impl Fn(&str)) -> Failure {
-    let mut said = None;
+    let (mut said, mut looked) = (None, 0);
     loop {
         tokio::time::sleep(LOOK_AGAIN).await;
         // Whoever reads the events is told what is wrong with the server.
         let Ok(run) = client.run(id).await else { continue };
-        let Some(blocked) = run.blocked.clone() else { continue };
+        looked += 1;
+        let Some(blocked) = run.blocked.clone() else {
+            if run.status == "queued" && looked == LONG_FOR_NO_REASON {
+                say("nobody takes the run up: all workers are busy, or none runs (`landform serve --role worker`)");
+            }
+            continue;
+        };
         let other = match blocked.run {
             Some(other) => client.run(other).await.ok().filter(Run::waits_for_a_person),
             None => None,

@@ -10,6 +10,8 @@ use crate::request::{JsonBody, Names};
 use crate::{Server, view};
 
 const LONGEST_NAME: usize = 200;
+/// A hundred years, in seconds.
+const LONGEST_LIFETIME: i64 = 100 * 366 * 24 * 3600;
 
 pub(crate) async fn create(
     State(server): State<Server>,
@@ -20,12 +22,13 @@ pub(crate) async fn create(
         let message = format!("a token's name has 1 to {LONGEST_NAME} printable characters");
         return Err(Refusal::new(Code::RequestInvalid, message));
     }
-    let seconds = |seconds: u64| i64::try_from(seconds).ok().and_then(|seconds| seconds.checked_mul(1000));
     let lifetime = match spec.lifetime {
         Some(0) => return Err(Refusal::new(Code::RequestInvalid, "a lifetime has at least one second")),
         Some(lifetime) => Some(
-            seconds(lifetime)
-                .filter(|millis| *millis < i64::MAX / 4)
+            i64::try_from(lifetime)
+                .ok()
+                .filter(|seconds| *seconds <= LONGEST_LIFETIME)
+                .map(|seconds| seconds * 1000)
                 .ok_or_else(|| Refusal::new(Code::RequestInvalid, "the lifetime is too long; leave it out"))?,
         ),
         None => None,

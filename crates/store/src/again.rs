@@ -28,6 +28,8 @@ pub struct RunRequest {
     pub replace: Vec<String>,
     /// Objects that exist already: address and id.
     pub adopt: BTreeMap<String, String>,
+    /// Addresses where something was to be adopted and is no more: it does not exist, or is not to be taken over.
+    pub absent: Vec<String>,
 }
 
 /// Deployments whose last run failed with the same code.
@@ -251,6 +253,13 @@ async fn again(
         let message = "the deployment is being destroyed: there is nothing to replace or to adopt";
         return Err(Problem::new(Code::MoveIllegal, message).into());
     }
+    for address in &request.absent {
+        let sql = "DELETE FROM adoptions WHERE deployment = $1 AND address = $2";
+        if tx.execute(sql, params![locked.id.to_string(), address.as_str()]).await? == 0 {
+            let message = format!("nothing is to be adopted at {address}");
+            return Err(Problem::new(Code::AdoptionUnknown, message).into());
+        }
+    }
     for (address, id) in &request.adopt {
         tx.execute(
             "INSERT INTO adoptions (deployment, address, object_id) VALUES ($1, $2, $3)
@@ -268,7 +277,7 @@ async fn again(
     }
     let detail = json!({
         "deployment": locked.name, "generation": locked.generation, "plan_only": request.plan_only,
-        "replace": request.replace, "adopt": request.adopt,
+        "replace": request.replace, "adopt": request.adopt, "absent": request.absent,
     });
     let deed = Deed { action, tenant: Some(&locked.tenant), target: run.id.to_string(), detail };
     write_down(tx, by, deed).await?;

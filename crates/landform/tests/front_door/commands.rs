@@ -162,3 +162,36 @@ async fn wrong_usage_is_explained() {
     let help = door.done(&["--help"]).await;
     assert!(help.stdout.contains("Exit codes"));
 }
+
+/// A wish to adopt what is nowhere is said to be one, and can be taken back: it would be in the way of everything.
+#[tokio::test]
+async fn a_wrong_adoption_is_refused_and_taken_back() {
+    let door = Door::open(Memory::Sqlite).await;
+    let folder = template(&door.data.path().join("template"), TEMPLATE);
+    door.done(&["tenant", "put", "acme"]).await;
+    door.done(&["template", "push", &folder, "--name", "one"]).await;
+    door.done(&["deploy", "acme/site", "--template", "one", "--var", "text=hi", "--wait"]).await;
+    for engine in ["native", "cli"] {
+        door.done(&["deploy", "acme/site", "--template", "one", "--var", "text=hi", "--engine", engine, "--wait"])
+            .await;
+        let said = door.type_in(&["again", "acme/site", "--adopt", "terraform_data.typo=x", "--wait"]).await;
+        assert_eq!(said.exit, 1, "{}{}", said.stdout, said.stderr);
+        assert!(said.stderr.contains("Configuration for import target does not exist"), "{engine}: {}", said.stderr);
+        let said = door.type_in(&["--json", "again", "acme/site", "--absent", "terraform_data.it"]).await;
+        assert_eq!(said.exit, 3);
+        assert_eq!(serde_json::from_str::<Value>(&said.stderr).unwrap()["code"], "adoption_unknown");
+        door.done(&["again", "acme/site", "--absent", "terraform_data.typo", "--wait"]).await;
+    }
+    door.done(&["destroy", "acme/site", "--wait"]).await;
+}
+
+#[tokio::test]
+async fn wrong_usage_is_json_too_where_that_is_asked_for() {
+    let door = Door::open(Memory::Sqlite).await;
+    for line in [&["--json", "bogus"][..], &["run", "show", "--json"], &["--json", "deploy", "acme/site"]] {
+        let said = door.type_in(line).await;
+        let problem: Value =
+            serde_json::from_str(&said.stderr).unwrap_or_else(|e| panic!("{line:?}: {e}: {}", said.stderr));
+        assert_eq!((said.exit, &problem["code"]), (2, &json!("usage")), "{line:?}");
+    }
+}

@@ -123,9 +123,21 @@ async fn a_worker_without_a_door_tells_how_it_goes() {
     worker.wait().unwrap();
     // Another key would make a second, unreadable half of the store.
     std::fs::remove_file(data.path().join("master.key")).unwrap();
+    refused_with_another_key(&door, data.path());
+}
+
+/// Also before there is a tenant whose key could not be opened: each process would seal some of them.
+#[tokio::test]
+async fn another_master_key_is_refused_on_an_empty_store() {
+    let door = Door::open(Memory::Postgres).await;
+    refused_with_another_key(&door, tempfile::tempdir().unwrap().path());
+    door.restart().await.landform.call("PUT", "/v1/tenants/acme", Some(json!({}))).await.unwrap();
+}
+
+fn refused_with_another_key(door: &Door, data: &std::path::Path) {
     let refused = std::process::Command::new(crate::binary())
         .args(["serve", "--role", "worker", "--data"])
-        .arg(data.path())
+        .arg(data)
         .args(["--database", door.setup.database.as_ref().unwrap()])
         .output()
         .unwrap();

@@ -74,8 +74,12 @@ pub(crate) async fn run(
     if wanted.plan_only && !wanted.adopt.is_empty() {
         return Err(Refusal::new(Code::RequestInvalid, "a trial takes nothing over: adopt with a run that applies"));
     }
-    let request =
-        landform_store::RunRequest { plan_only: wanted.plan_only, replace: wanted.replace, adopt: wanted.adopt };
+    let request = landform_store::RunRequest {
+        plan_only: wanted.plan_only,
+        replace: wanted.replace,
+        adopt: wanted.adopt,
+        absent: wanted.absent,
+    };
     let run = server.store.run_again(&tenant, &name, request, &actor).await?;
     wait::answer(&server, run, wait).await
 }

@@ -50,6 +50,11 @@ async fn enter(of_path: &[Route], server: Server, mut request: Request) -> Resul
     };
     check_tenancy(&server, route, &actor, &mut request).await?;
     actor.require(route.right)?;
+    // A typing mistake is never silent; but whoever speaks to the state backend may add what it likes.
+    let query = request.uri().query().unwrap_or_default();
+    if route.query.is_none() && !query.is_empty() && !route.path.starts_with("/v1/state/") {
+        return Err(Refusal::new(Code::RequestInvalid, "this takes no parameters behind a question mark"));
+    }
     request.extensions_mut().insert(actor);
     Ok((route.handle)(request, server).await)
 }

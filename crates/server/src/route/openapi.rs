@@ -16,6 +16,8 @@ use utoipa::openapi::{
 
 use super::{Content, Route, Schemas, table};
 
+const OTHER_METHODS: &str = "x-additional-operations";
+
 pub(crate) fn document() -> OpenApi {
     let mut schemas = Schemas::new();
     schemas.push((
@@ -23,14 +25,22 @@ pub(crate) fn document() -> OpenApi {
         <landform_api::ProblemBody as utoipa::PartialSchema>::schema(),
     ));
     let mut items: BTreeMap<&'static str, PathItem> = BTreeMap::new();
+    let mut others: BTreeMap<&'static str, serde_json::Map<String, serde_json::Value>> = BTreeMap::new();
     for route in table() {
         let item = items.entry(route.path).or_default();
         let operation = operation(&route, &mut schemas);
         match standard(&route.method) {
             Some(method) => item.merge_operations(PathItem::new(method, operation)),
-            // LOCK and UNLOCK of the state backend.
-            None => drop(item.additional_operations.insert(route.method.to_string(), operation)),
+            // LOCK and UNLOCK of the state backend, which this version of the format has no word for.
+            None => {
+                let operation = serde_json::to_value(operation).expect("an operation is plain data");
+                others.entry(route.path).or_default().insert(route.method.to_string(), operation);
+            }
         }
+    }
+    for (path, operations) in others {
+        let extension = ExtensionsBuilder::new().add(OTHER_METHODS, serde_json::Value::Object(operations)).build();
+        items.entry(path).or_default().extensions = Some(extension);
     }
     let paths = items.into_iter().fold(PathsBuilder::new(), |paths, (path, item)| paths.path(path, item));
     let components = ComponentsBuilder::new()
@@ -117,7 +127,7 @@ mod tests {
             let method = route.method.as_str();
             let operation = match standard(&route.method) {
                 Some(_) => &item[method.to_ascii_lowercase()],
-                None => &item["additionalOperations"][method],
+                None => &item[OTHER_METHODS][method],
             };
             assert_eq!(operation["summary"], route.about, "{method} {}: {item}", route.path);
         }

@@ -92,12 +92,15 @@ async fn open_to_read(file: &Path) -> Result<sqlx::SqliteConnection, StoreError>
 }
 
 impl Store {
-    /// Whether the master key opens what is here. A store without tenants is opened by any.
+    /// Whether the master key opens what is here. The first one who asks makes something that it opens: a second process
+    /// with another key finds out before there are tenants, not after each of them has sealed some.
     pub async fn check_master_key(&self) -> Result<(), StoreError> {
         let sql = "SELECT tenant FROM tenant_keys ORDER BY tenant LIMIT 1";
-        let Some(row) = self.db().read_one(sql, params![]).await? else { return Ok(()) };
-        let tenant: TenantName = row.parsed("tenant")?;
-        self.tenant_key(&tenant).await.map(drop)
+        if let Some(row) = self.db().read_one(sql, params![]).await? {
+            let tenant: TenantName = row.parsed("tenant")?;
+            self.tenant_key(&tenant).await?;
+        }
+        self.inner.keys.installation(self.db()).await.map(drop)
     }
 
     /// Seals all data keys with another master key, in one transaction. Returns how many of tenants; none if that was done

@@ -140,6 +140,9 @@ impl<'a> Planner<'a> {
         let mut outputs = BTreeMap::new();
         if looked {
             self.walk().await?;
+            if self.mode == Mode::Normal {
+                fail(self.not_adopted())?;
+            }
             outputs = planned_outputs(&self.eval, self.base).map_err(failure)?;
             known_outputs(&mut self.world().refreshed, &outputs)?;
         } else {
@@ -261,6 +264,22 @@ impl<'a> Planner<'a> {
             return Err(EngineError::Stopped);
         }
         fail(found)
+    }
+
+    /// What somebody wants to be taken over to an address that the configuration does not have.
+    fn not_adopted(&self) -> Vec<Diagnostic> {
+        let world = self.world();
+        let nowhere = |address: &&Address| {
+            !world.by_address.contains_key(*address) && world.refreshed.object(address, None).is_none()
+        };
+        let problem = |address: &Address| {
+            let detail = format!(
+                "The configuration for the given import {address} does not exist. All target instances must have an \
+                 associated configuration to be imported."
+            );
+            at(address, Diagnostic::error("Configuration for import target does not exist", detail))
+        };
+        self.adopt.keys().filter(nowhere).map(problem).collect()
     }
 
     fn note(&self, planned: Planned) {
