@@ -60,6 +60,8 @@ struct Part {
     offset: usize,
 }
 
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 impl Source {
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Source {
         let text = text.into();
@@ -121,6 +123,10 @@ impl Source {
     }
 
     pub fn parse_body(mut self) -> Result<Body, Diagnostics> {
+        // Editors of some systems begin a file with it. Offsets stay as they are.
+        if self.text.starts_with(BYTE_ORDER_MARK) {
+            self.text.replace_range(..BYTE_ORDER_MARK.len_utf8(), "   ");
+        }
         self.read_empty_heredocs();
         let node = self.parse(hcl_edit::parser::parse_body, |finder, node| finder.visit_body(node))?;
         Ok(Body { node, source: Arc::new(self) })

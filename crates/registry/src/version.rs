@@ -190,6 +190,33 @@ impl FromStr for Constraints {
     }
 }
 
+impl Constraints {
+    /// As a lock file has them; OpenTofu reads no other form. The versions have three numbers, but behind `~>`, where their
+    /// count has a meaning; the lowest comes first.
+    pub fn normalised(&self) -> String {
+        let mut sorted: Vec<&Constraint> = self.0.iter().collect();
+        sorted.sort_by(|one, other| one.version.cmp(&other.version));
+        let mut parts: Vec<String> = sorted.into_iter().map(Constraint::normalised).collect();
+        parts.dedup();
+        parts.join(", ")
+    }
+}
+
+impl Constraint {
+    fn normalised(&self) -> String {
+        let written = self.text.trim_start_matches(['=', '!', '<', '>', '~', ' ']).trim_start_matches('v');
+        match self.operator {
+            Operator::SameMajor | Operator::SameMinor => format!("~> {written}"),
+            Operator::Equal => self.version.to_string(),
+            Operator::NotEqual => format!("!= {}", self.version),
+            Operator::Greater => format!("> {}", self.version),
+            Operator::GreaterOrEqual => format!(">= {}", self.version),
+            Operator::Less => format!("< {}", self.version),
+            Operator::LessOrEqual => format!("<= {}", self.version),
+        }
+    }
+}
+
 impl fmt::Display for Constraints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts: Vec<&str> = self.0.iter().map(|constraint| constraint.text.as_str()).collect();
@@ -203,6 +230,17 @@ mod tests {
 
     fn version(text: &str) -> Version {
         text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_lock_file_has_constraints_in_one_form() {
+        let normalised = |text: &str| text.parse::<Constraints>().unwrap().normalised();
+        assert_eq!(normalised(">= 1.0"), ">= 1.0.0");
+        assert_eq!(normalised("~> 1.0, >=0.5"), ">= 0.5.0, ~> 1.0");
+        assert_eq!(normalised(">= 0.9, != 0.10.0, < 1"), ">= 0.9.0, != 0.10.0, < 1.0.0");
+        assert_eq!(normalised("= 1.2"), "1.2.0");
+        assert_eq!(normalised("~>1.2.3"), "~> 1.2.3");
+        assert_eq!(normalised(""), "");
     }
 
     #[test]

@@ -111,7 +111,9 @@ impl Native {
     async fn stored(&self, workspace: &Workspace) -> Result<Option<(State, show::Schemas)>, EngineError> {
         let Some(bytes) = &workspace.state else { return Ok(None) };
         let state = State::read(bytes).map_err(unreadable)?;
-        let config = Config::load(workspace).map_err(config::failure)?;
+        // What the inputs are does not matter: nothing is evaluated.
+        let tree = config::unsupported(workspace, &self.trees)?.map_err(EngineError::Unsupported)?;
+        let config = Config::without_inputs(tree, workspace).map_err(config::failure)?;
         let session = Session::new(&*self.providers, workspace);
         for resource in state.resources() {
             session.started(&resource.provider, &config).await.map_err(EngineError::Diagnostics)?;

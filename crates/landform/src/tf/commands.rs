@@ -15,6 +15,7 @@ use landform_plugin::{Limits, Pool, Schemas};
 use landform_runner::providers::LocalProviders;
 
 use super::Failure;
+use super::elsewhere;
 use super::journal::{FolderJournal, doubted, leftover};
 use super::messages::{self, Watch, diagnostic_text};
 use super::options::{
@@ -73,6 +74,12 @@ pub fn open(folder: &Path, variables: BTreeMap<String, Variable>, state: Option<
 }
 
 fn mode(common: &Common) -> Result<Mode, Failure> {
+    if !common.replace.is_empty() && (common.destroy || common.refresh_only) {
+        return Err(anyhow!("-replace is allowed only in normal planning mode").into());
+    }
+    if common.refresh_only && !common.refresh {
+        return Err(anyhow!("-refresh-only and -refresh=false cannot be used together").into());
+    }
     match (common.destroy, common.refresh_only) {
         (true, true) => Err(anyhow!("-destroy and -refresh-only cannot be used together").into()),
         (true, false) => Ok(Mode::Destroy),
@@ -121,6 +128,11 @@ struct Made {
 
 /// The state, locked, and the folder with it.
 fn prepare(folder: &Path, common: &Common, operation: &str) -> Result<(StateFile, Opened), Failure> {
+    if !common.destroy && elsewhere::configuration(folder).next().is_none() {
+        let detail = "A configuration is required. Without one everything would be marked for destruction, which is \
+                      normally not what is desired. If you would like to destroy everything, use the destroy command.";
+        return Err(EngineError::Diagnostics(vec![Diagnostic::error("No configuration files", detail)]).into());
+    }
     let mut file = StateFile::lock(&common.state, operation)?;
     recover(&mut file)?;
     let variables = native::collect_variables(folder, &common.variable_flags()?)?;

@@ -1,5 +1,6 @@
 //! Folders whose state is not the file beside their configuration: at a backend, or of another workspace than the default
-//! one. They are for `tofu`. To take the local file for the state there would be to make everything a second time.
+//! one, or encrypted. They are for `tofu`. To take the local file for the state there would be to make everything a second
+//! time.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use super::reason;
 pub fn reasons(folder: &Path) -> Vec<Unsupported> {
     let data = std::env::var_os("TF_DATA_DIR").filter(|folder| !folder.is_empty());
     let data = folder.join(data.map_or_else(|| PathBuf::from(".terraform"), PathBuf::from));
-    let mut reasons = Vec::new();
+    let mut reasons: Vec<Unsupported> = environment().map(|name| reason(&format!("the variable {name}"))).collect();
     if mentions_a_backend(folder) {
         reasons.extend(native::backends(folder));
     }
@@ -19,15 +20,25 @@ pub fn reasons(folder: &Path) -> Vec<Unsupported> {
     reasons
 }
 
-/// A look that costs little: nearly no folder has one, and what has none is not read twice.
-fn mentions_a_backend(folder: &Path) -> bool {
+/// What changes OpenTofu's commands from outside: flags that nobody has typed, and a state that is not to be written in clear.
+fn environment() -> impl Iterator<Item = String> {
+    let set = std::env::vars_os().filter(|(_, value)| !value.is_empty());
+    set.filter_map(|(name, _)| name.into_string().ok())
+        .filter(|name| name == "TF_ENCRYPTION" || name == "TF_CLI_ARGS" || name.starts_with("TF_CLI_ARGS_"))
+}
+
+/// The files of a configuration. A folder without any would be one that wants nothing to exist.
+pub fn configuration(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let configuration = |path: &PathBuf| {
+    entries.map(|entry| entry.path()).filter(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         [".tf", ".tofu", ".tf.json", ".tofu.json"].iter().any(|end| name.ends_with(end))
-    };
-    let mut files = entries.map(|entry| entry.path()).filter(configuration);
-    files.any(|file| {
+    })
+}
+
+/// A look that costs little: nearly no folder has one, and what has none is not read twice.
+fn mentions_a_backend(folder: &Path) -> bool {
+    configuration(folder).any(|file| {
         let text = std::fs::read_to_string(file).unwrap_or_default();
         ["backend", "cloud"].iter().any(|word| text.contains(word))
     })

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow};
 use landform_engine::native::Requirements;
 use landform_engine::{EngineError, Unsupported};
-use landform_registry::{CliConfig, Found, LockFile, Locked, Source};
+use landform_registry::{CliConfig, Constraints, Found, LockFile, Locked, Source};
 use serde_json::json;
 
 use super::Failure;
@@ -25,7 +25,8 @@ pub async fn init(folder: &Path, options: &InitOptions) -> Result<ExitCode, Fail
     let mut lock = LockFile::of_folder(folder).map_err(anyhow::Error::from)?;
     let mut changed = false;
     for (source, version) in &needed.providers {
-        let (constraints, source): (_, Source) = (version.parse().map_err(wrong)?, source.parse().map_err(wrong)?);
+        let (constraints, source): (Constraints, Source) =
+            (version.parse().map_err(wrong)?, source.parse().map_err(wrong)?);
         let locked = lock.version(&source).filter(|_| !options.upgrade);
         // A registry on the network is not asked here, but `tofu` asks it.
         let found = places.find(&source, &constraints, locked).map_err(|error| elsewhere(error.to_string()))?;
@@ -33,7 +34,7 @@ pub async fn init(folder: &Path, options: &InitOptions) -> Result<ExitCode, Fail
             lock.forget(&source);
         }
         lock.check(&found).map_err(anyhow::Error::from)?;
-        changed |= install(folder, &found, version, &mut lock)?;
+        changed |= install(folder, &found, constraints.normalised(), &mut lock)?;
     }
     if changed {
         lock.write(folder).map_err(anyhow::Error::from)?;
@@ -55,7 +56,7 @@ fn elsewhere(construct: String) -> Failure {
 }
 
 /// Where OpenTofu looks for what `init` has installed. Returns whether the lock file has something new to say.
-fn install(folder: &Path, found: &Found, constraints: &str, lock: &mut LockFile) -> anyhow::Result<bool> {
+fn install(folder: &Path, found: &Found, constraints: String, lock: &mut LockFile) -> anyhow::Result<bool> {
     let (Some(version), Some(package)) = (&found.version, &found.package) else {
         println!("- {} is overridden by a developer's build", found.source);
         return Ok(false);
@@ -79,7 +80,7 @@ fn install(folder: &Path, found: &Found, constraints: &str, lock: &mut LockFile)
         hashes.sort();
         hashes.dedup();
     }
-    let locked = Locked { version: version.clone(), constraints: constraints.to_owned(), hashes };
+    let locked = Locked { version: version.clone(), constraints, hashes };
     Ok(lock.choose(found.source.clone(), locked))
 }
 

@@ -155,6 +155,8 @@ impl Apply<'_> {
         let actual = bound.plan(address, prior.as_ref(), &config, &wishes, Some(planned)).await?;
         self.check_actual(bound, schema, planned, &actual)?;
         if actual.action == Action::NoOp {
+            // Others go on with what it is, and no more with what it might have become.
+            self.eval.values_mut().set(address, actual.after.clone());
             return Ok(());
         }
         let dependencies: Vec<String> = resource.dependencies.iter().cloned().collect();

@@ -81,8 +81,16 @@ impl Graph {
                 self.connect(config, *parent, &Node::Variable(id, name.clone()), references(expr));
             }
         }
-        for name in module.variables.keys() {
-            self.inside(id, &Node::Variable(id, name.clone()));
+        for (name, variable) in &module.variables {
+            let later = Node::Variable(id, name.clone());
+            self.inside(id, &later);
+            for rule in &variable.validations {
+                for expr in [&rule.condition, &rule.error_message] {
+                    let mut others = references(expr);
+                    others.retain(|reference| *reference != Reference::Variable(name.clone()));
+                    self.connect(config, id, &later, others);
+                }
+            }
         }
         for (name, local) in &module.locals {
             let later = Node::Local(id, name.clone());

@@ -224,7 +224,7 @@ impl Config {
     }
 
     /// The block that an `import` block is about.
-    fn import_target(&self, id: ModuleId, import: &landform_lang::Import) -> Option<Node> {
+    pub fn import_target(&self, id: ModuleId, import: &landform_lang::Import) -> Option<Node> {
         let (local, modules) = import.to.split_last()?;
         let mut module = id;
         for (name, _) in modules {

@@ -58,11 +58,12 @@ pub fn flag(expr: &Expr, scope: &At<'_>, name: &str) -> Outcome<bool> {
 fn count(expr: &Expr, scope: &At<'_>) -> Outcome<u64> {
     let invalid = |detail: &str| invalid("Invalid count argument", detail, expr);
     let value = evaluate(expr, scope, &mut Budget::default()).map_err(translate)?;
-    if value.contains_mark(Mark::Sensitive) || value.contains_mark(Mark::Ephemeral) {
-        let detail = "Sensitive and ephemeral values, or values derived from them, cannot be used as count arguments: \
-                      they would be disclosed by the number of instances.";
+    if value.contains_mark(Mark::Ephemeral) {
+        let detail = "Ephemeral values, or values derived from ephemeral values, cannot be used as count arguments. If \
+                      used, the ephemeral value could be exposed as a resource instance key.";
         return Err(invalid(detail));
     }
+    let value = value.unmark_deep().0;
     let value = value
         .convert(&Type::Number)
         .map_err(|error| invalid(&format!("The given \"count\" argument value is unsuitable: {error}.")))?;

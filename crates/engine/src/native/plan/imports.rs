@@ -10,7 +10,23 @@ use crate::native::eval::{Each, Eval, Keys};
 use crate::native::object::{Bound, ImportTarget, Outcome};
 use crate::{Address, Diagnostic, Key};
 
+pub(super) fn not_configured(address: &str) -> Diagnostic {
+    let detail = format!(
+        "The configuration for the given import {address} does not exist. All target instances must have an associated \
+         configuration to be imported."
+    );
+    Diagnostic::error("Configuration for import target does not exist", detail)
+}
+
 impl Planner<'_> {
+    /// `import` blocks about resources that nobody has declared.
+    pub(super) fn imports_of_nothing(&self) -> Vec<Diagnostic> {
+        let config = self.config();
+        let unknown = config.root().imports.iter().filter(|import| config.import_target(0, import).is_none());
+        let names = |import: &Import| import.to.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(".");
+        unknown.map(|import| not_configured(&names(import))).collect()
+    }
+
     /// The objects that `import` blocks want to be taken over by a resource, with the names that they have.
     pub(super) async fn imports(&self, resource: &ResourceConfig) -> Outcome<BTreeMap<Address, ImportTarget>> {
         let mut found = BTreeMap::new();

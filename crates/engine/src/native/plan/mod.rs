@@ -134,6 +134,9 @@ impl<'a> Planner<'a> {
     pub async fn run(self) -> Result<Made, EngineError> {
         self.validate().await?;
         fail(self.unreachable())?;
+        if self.mode == Mode::Normal {
+            fail(self.imports_of_nothing())?;
+        }
         let said = self.session.warnings.take();
         let anything = self.base.objects().next().is_some();
         let looked = self.mode != Mode::Destroy || (self.refresh && anything);
@@ -194,17 +197,14 @@ impl<'a> Planner<'a> {
         let gone = self.known.values().flatten().filter(|known| self.config().resource(&known.address).is_none());
         let problem = |known: &Known| {
             let (provider, _) = self.base.object(&known.address, known.deposed.as_deref())?;
-            let detail = format!(
-                "To work with {} its original provider configuration at {provider} is required, but it has been removed. \
-                 This occurs when a provider configuration is removed while objects created by that provider still exist in \
-                 the state. Re-add the provider configuration to destroy {}, after which you can remove the provider \
-                 configuration again.",
-                known.address, known.address
-            );
             let missing = !self.config().can_configure(provider);
-            missing.then(|| at(&known.address, Diagnostic::error("Provider configuration not present", detail)))
+            missing.then(|| at(&known.address, missing_provider(&known.address.to_string(), provider)))
         };
-        gone.filter_map(problem).collect()
+        let mut found: Vec<Diagnostic> = gone.filter_map(problem).collect();
+        // And those whose own has never been there.
+        let wanted = self.config().resources().iter().filter(|own| !self.config().can_configure(&own.provider));
+        found.extend(wanted.map(|own| missing_provider(&own.address, &own.provider)));
+        found
     }
 
     async fn walk(&self) -> Result<(), EngineError> {
@@ -272,14 +272,7 @@ impl<'a> Planner<'a> {
         let nowhere = |address: &&Address| {
             !world.by_address.contains_key(*address) && world.refreshed.object(address, None).is_none()
         };
-        let problem = |address: &Address| {
-            let detail = format!(
-                "The configuration for the given import {address} does not exist. All target instances must have an \
-                 associated configuration to be imported."
-            );
-            at(address, Diagnostic::error("Configuration for import target does not exist", detail))
-        };
-        self.adopt.keys().filter(nowhere).map(problem).collect()
+        self.adopt.keys().filter(nowhere).map(|address| imports::not_configured(&address.to_string())).collect()
     }
 
     fn note(&self, planned: Planned) {
@@ -340,6 +333,16 @@ impl<'a> Planner<'a> {
         self.world().refreshed.put(address, provider, instance);
         Ok(())
     }
+}
+
+fn missing_provider(address: &str, provider: &str) -> Diagnostic {
+    let detail = format!(
+        "To work with {address} its original provider configuration at {provider} is required, but it has been removed. \
+         This occurs when a provider configuration is removed while objects created by that provider still exist in the \
+         state. Re-add the provider configuration to destroy {address}, after which you can remove the provider \
+         configuration again."
+    );
+    Diagnostic::error("Provider configuration not present", detail)
 }
 
 /// Asks every provider whether what the configuration says to it can be right, whatever the inputs are.

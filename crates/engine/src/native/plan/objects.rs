@@ -6,7 +6,7 @@ use futures::stream::FuturesOrdered;
 use landform_cty::Value;
 
 use super::doubts::assumed_prior;
-use super::{Known, Planner};
+use super::{Known, Planner, imports};
 use crate::native::config::ResourceConfig;
 use crate::native::eval::{Each, Keys};
 use crate::native::object::{ImportTarget, Outcome, Reason, Wishes, at};
@@ -28,6 +28,12 @@ impl Planner<'_> {
             for known in here.filter(|known| keys.each(&known.address.key).is_none()) {
                 orphans.push((known.clone(), unwanted(&known.address, &keys)));
             }
+        }
+        let nowhere = |address: &&Address| !wanted.iter().any(|(own, _)| own == *address);
+        if self.mode == Mode::Normal
+            && let Some(address) = imports.keys().find(nowhere)
+        {
+            return Err(vec![imports::not_configured(&address.to_string())]);
         }
         for known in known.iter().filter(|known| !self.eval.values().has_instance(&known.address.module)) {
             orphans.push((known.clone(), Reason::DeleteBecauseNoModule));
