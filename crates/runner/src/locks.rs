@@ -22,7 +22,8 @@ pub(crate) fn made_for(folder: &Path, places: &Places) -> Option<Vec<u8>> {
         let found = places.find(&source, &constraints, None);
         let found = found.inspect_err(|error| tracing::info!(%error, "a template is not locked at its push")).ok()?;
         let hashes = found.package.as_ref()?.known_hashes().ok()?.list();
-        needed |= lock.choose(source, Locked { version: found.version?, constraints: constraints.normalised(), hashes });
+        needed |=
+            lock.choose(source, Locked { version: found.version?, constraints: constraints.normalised(), hashes });
     }
     if !needed {
         return None;
