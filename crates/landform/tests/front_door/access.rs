@@ -59,8 +59,8 @@ async fn another_tenant_does_not_exist(memory: Memory) {
     let before = door.landform.call("GET", "/v1/audit?limit=1", None).await.unwrap();
     let mut tried = 0;
     for (path, item) in document["paths"].as_object().unwrap() {
-        let own_methods = item["additionalOperations"].as_object().into_iter().flatten();
-        let operations = item.as_object().unwrap().iter().filter(|(name, _)| *name != "additionalOperations");
+        let own_methods = item["x-additional-operations"].as_object().into_iter().flatten();
+        let operations = item.as_object().unwrap().iter().filter(|(name, _)| *name != "x-additional-operations");
         for (method, operation) in operations.chain(own_methods) {
             let method = method.to_uppercase();
             let tenancy = operation["x-tenancy"].as_str().unwrap();

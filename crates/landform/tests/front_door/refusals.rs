@@ -57,7 +57,8 @@ async fn whatever_is_wrong_is_said_with_a_code_and_a_hint() {
     refused(ask(Method::GET, "/v1/runs?status=happy"), S::BAD_REQUEST, "request_invalid").await;
     refused(ask(Method::GET, "/v1/runs?colour=red"), S::BAD_REQUEST, "request_invalid").await;
     refused(ask(Method::GET, "/v1/tenants?limit=5"), S::BAD_REQUEST, "request_invalid").await;
-    refused(ask(Method::DELETE, "/v1/tenants/nobody?plan_only=true"), S::BAD_REQUEST, "request_invalid").await;
+    refused(ask(Method::DELETE, "/v1/tenants/nobody/deployments/x?plan_only=true"), S::BAD_REQUEST, "request_invalid")
+        .await;
     let endless = json!({"name": "eternal", "role": "reader", "lifetime": 99_999_999_999_999_u64});
     refused(ask(Method::POST, "/v1/tokens").json(&endless), S::BAD_REQUEST, "request_invalid").await;
 
