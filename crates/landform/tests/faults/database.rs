@@ -7,7 +7,7 @@ use landform_testkit::postgres;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::house::{House, Memory, wait_for};
+use crate::house::{House, Memory, kept, wait_for};
 
 async fn the_database_restarts(engine: &str) {
     let mut house = House::build(Memory::Postgres).await;
@@ -44,14 +44,10 @@ async fn what_was_done_while_the_database_was_away_outlives_the_worker() {
     let alive = house.landform().request(reqwest::Method::GET, "/healthz").send().await.unwrap();
     assert_eq!(alive.status(), 200);
     let spool = house.setup.data.join("worker/spool");
-    wait_for("the result to be on disk", async || {
-        let kept = std::fs::read_dir(&spool).ok()?.flatten().next()?.path();
-        (kept.extension()? == "json").then(|| std::fs::read(kept).ok()).flatten()
-    })
-    .await;
+    wait_for("the result to be on disk", async || (!kept(&spool).is_empty()).then_some(())).await;
     house.landform.take().unwrap().kill().unwrap();
-    let kept = std::fs::read_dir(&spool).unwrap().next().unwrap().unwrap().path();
-    assert!(!std::fs::read_to_string(kept).unwrap().contains("ledger_object"), "it is sealed");
+    let found = kept(&spool).pop().unwrap();
+    assert!(!std::fs::read_to_string(found).unwrap().contains("ledger_object"), "it is sealed");
     let restarted = tokio::task::spawn_blocking(move || database.restart().map(|()| database));
     house.database = Some(restarted.await.unwrap().unwrap());
     house.restart().await;
@@ -59,7 +55,7 @@ async fn what_was_done_while_the_database_was_away_outlives_the_worker() {
     house.agree("site").await;
     let back = house.landform().request(reqwest::Method::GET, "/readyz").send().await.unwrap();
     assert_eq!(back.status(), 200);
-    assert_eq!(std::fs::read_dir(&spool).unwrap().count(), 0, "it was brought once");
+    assert!(kept(&spool).is_empty(), "it was brought once");
 }
 
 /// Passes everything on, until it is told to swallow the answer to the next COMMIT.

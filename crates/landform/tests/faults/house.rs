@@ -194,6 +194,12 @@ impl House {
     }
 }
 
+/// Results that a worker keeps beside the store.
+pub fn kept(spool: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(spool).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|of| of == "json")).collect()
+}
+
 pub fn processes(wanted: impl Fn(&Path, &Path) -> bool) -> Vec<u32> {
     let link = |pid: u32, name: &str| std::fs::read_link(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
