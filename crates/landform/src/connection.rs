@@ -46,7 +46,8 @@ impl Connection {
 
     pub fn data_folder(&self) -> Result<PathBuf, Failure> {
         if let Some(data) = &self.data {
-            return Ok(data.clone());
+            // Programs that are started from it work in folders of their own.
+            return std::path::absolute(data).map_err(|e| Failure::usage(format!("--data: {e}"), "Name a folder."));
         }
         let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
         let home = home.ok_or_else(|| Failure::usage("there is no HOME", "Name a folder with --data."))?;
