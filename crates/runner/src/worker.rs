@@ -338,7 +338,10 @@ impl Floor {
     async fn let_a_newcomer_in(&self, attempts: &mut JoinSet<()>) {
         let Ok(place) = self.newcomers.clone().try_acquire_owned() else { return };
         let asked = Instant::now();
-        let claiming = async { self.shop.store.claim_newcomer(&self.identity.id, self.memory.room()).await };
+        let claiming = async {
+            self.shop.spool.bring(&self.shop.store).await?;
+            self.shop.store.claim_newcomer(&self.identity.id, self.memory.room()).await
+        };
         match self.unless_closing(claiming).await {
             Some(Ok(Some(claim))) => {
                 let mut next = Box::pin(self.slots.clone().acquire_owned());
