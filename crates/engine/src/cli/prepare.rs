@@ -63,9 +63,11 @@ impl Prepared {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(e) => return Err(failed(&path, e)),
         };
-        let providers = providers_of(&folder)?;
-        let is_small = providers.iter().map(|(_, found)| found.len()).sum::<u64>() < SMALL;
-        let as_compared = std::fs::read(folder.join(COMPARED)).is_ok_and(|compared| compared == identity(&providers));
+        // One that is gone from the mirror is for the CLI to complain of.
+        let providers = providers_of(&folder).ok();
+        let is_small = providers.iter().any(|files| files.iter().map(|(_, found)| found.len()).sum::<u64>() < SMALL);
+        let compared = std::fs::read(folder.join(COMPARED)).ok();
+        let as_compared = compared.is_some() && compared == providers.as_ref().map(identity);
         Ok(Some(Prepared { folder, lock, as_compared, is_small }))
     }
 
