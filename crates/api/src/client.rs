@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     Accepted, AuditEntry, AuditList, BatchResult, Connection, ConnectionList, ConnectionSpec, ConnectionTest, Delivery,
     DeliveryList, Deployment, DeploymentList, DeploymentSpec, Event, EventList, FailureGroup, FailureList, Outputs,
-    ProblemBody, Recovery, Reject, ResourceList, RetryAll, Rollback, Run, RunList, RunRequest, Template,
+    Paused, ProblemBody, Recovery, Reject, ResourceList, RetryAll, Rollback, Run, RunList, RunRequest, Template,
     TemplateDetail, TemplateList, TemplateUse, TemplateUseList, TemplateVersion, Tenant, TenantList, TenantSpec,
     Timestamp, Token, TokenList, TokenMade, TokenSpec, Webhook, WebhookList, WebhookMade, WebhookSpec,
 };
@@ -426,14 +426,19 @@ impl Client {
         self.done(self.request(Method::POST, &format!("{}/forget", deployment_path(location)))).await
     }
 
-    pub async fn pause(&self, scope: &Scope, paused: bool) -> Result<(), ClientError> {
+    pub async fn pause(&self, scope: &Scope, paused: bool) -> Result<Paused, ClientError> {
         let verb = if paused { "pause" } else { "resume" };
         let path = match scope {
             Scope::Deployment(location) => format!("{}/{verb}", deployment_path(location)),
             Scope::Tenant(tenant) => format!("tenants/{tenant}/{verb}"),
             Scope::Everything => verb.to_owned(),
         };
-        self.done(self.request(Method::POST, &path)).await
+        self.read(self.request(Method::POST, &path)).await
+    }
+
+    /// Whether all runs are paused.
+    pub async fn paused(&self) -> Result<Paused, ClientError> {
+        self.read(self.request(Method::GET, "pause")).await
     }
 
     pub async fn run_recover(&self, id: RunId, recovery: &Recovery) -> Result<Run, ClientError> {

@@ -93,7 +93,7 @@ pub enum BatchMethod {
 /// What became of one line: the run, or the problem.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BatchResult {
-    /// Counts from 1; empty lines do not count.
+    /// Counts from 1, as an editor counts.
     pub line: u64,
     /// What a request of its own would have been answered with.
     pub status: u16,

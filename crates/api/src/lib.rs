@@ -39,6 +39,6 @@ pub use state::{StateEdited, StateMove, StateRemove, StateVersion, StateVersionL
 pub use template::{
     Template, TemplateDetail, TemplateFile, TemplateList, TemplateUse, TemplateUseList, TemplateVersion,
 };
-pub use tenant::{Tenant, TenantList, TenantSpec};
+pub use tenant::{Paused, Tenant, TenantList, TenantSpec};
 pub use time::Timestamp;
 pub use webhook::{Delivery, DeliveryList, Webhook, WebhookList, WebhookMade, WebhookSpec};

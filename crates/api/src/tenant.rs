@@ -33,7 +33,20 @@ pub struct Tenant {
     pub max_deployments: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_waiting_runs: Option<i64>,
+    /// By its own switch; all runs may be paused besides.
+    #[serde(default)]
+    pub paused: bool,
     pub created_at: Timestamp,
+}
+
+/// What holds runs back: they go on when every switch that concerns them is off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Paused {
+    pub everything: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<bool>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]

@@ -55,7 +55,13 @@ impl Declared {
         let missing: Vec<&str> =
             missing.map(String::as_str).filter(|name| !given.clone().any(|g| g == *name)).collect();
         if !missing.is_empty() {
-            let message = format!("these variables have no default and need a value: {}", missing.join(", "));
+            let mut message = format!("these variables have no default and need a value: {}", missing.join(", "));
+            let is_secret = |name: &&str| self.variables[*name].sensitive || self.variables[*name].ephemeral;
+            let secret: Vec<&str> = missing.iter().copied().filter(is_secret).collect();
+            if !secret.is_empty() {
+                let credentials = secret.join(", ");
+                message += &format!("; credentials ({credentials}) come from a connection, by `--connection NAME`");
+            }
             return Err(Problem::new(Code::InputInvalid, message));
         }
         Ok(())

@@ -142,10 +142,7 @@ impl Attempt<'_> {
             Err(problem) => return Ok(Err(problem)),
         };
         let folder = ready.folder.clone();
-        let scratch = match self.shop.folders.scratch(claim.lease.run) {
-            Ok(scratch) => scratch,
-            Err(error) => return Ok(Err(broken(format!("the worker's folders: {error}")))),
-        };
+        let scratch = self.shop.folders.scratch(claim.lease.run);
         if let Err(error) = self.sweep(&scratch).await {
             return Ok(Err(broken(format!("children of an earlier attempt: {error}"))));
         }
@@ -241,13 +238,13 @@ impl Attempt<'_> {
         if self.claim.kind == Kind::Destroy && workspace.state.is_none() {
             return self.nothing_to_do().await;
         }
-        if let Err(problem) = self.mark(&workspace) {
-            return Ok(fail(problem));
-        }
         let chosen = match self.shop.engines.choose(self.claim.engine, &workspace).await {
             Ok(chosen) => chosen,
             Err(problem) => return Ok(fail(problem)),
         };
+        if let Err(error) = self.mark(&*chosen.engine, &workspace) {
+            return Ok(fail(broken(format!("the worker's folders: {error}"))));
+        }
         if let Some(done) = self.go_straight(&chosen, &workspace).await? {
             return Ok(done);
         }
@@ -258,6 +255,7 @@ impl Attempt<'_> {
         self.reports.tell(&plan.warnings);
         let planned = Planned {
             engines: self.take_tried(),
+            reports: self.reports.so_far().await,
             summary: report::summary(&plan.changes),
             effective: plan.effective,
             plan: plan.bytes.clone(),
@@ -286,6 +284,7 @@ impl Attempt<'_> {
     async fn nothing_to_do(&self) -> Result<Done, StoreError> {
         let planned = Planned {
             engines: Vec::new(),
+            reports: Vec::new(),
             summary: PlanSummary::default(),
             effective: false,
             plan: Vec::new(),
@@ -316,6 +315,8 @@ impl Attempt<'_> {
             return Err(EngineError::Unsupported(items));
         };
         self.chose(&cli, explain(&items));
+        let folders = |source| EngineError::Io { context: "the worker's folders".to_owned(), source };
+        self.mark(&*cli, workspace).map_err(folders)?;
         let planning = cli.plan(self.plan_request(workspace), &self.reports, &self.clock.stop);
         self.in_time(planning).await.map(|plan| (cli, plan))
     }
@@ -355,13 +356,14 @@ impl Attempt<'_> {
         let Some(planned_by) = self.claim.engine_before else {
             return Ok(fail(broken("nobody knows which engine made the plan".to_owned())));
         };
-        if let Err(problem) = self.mark(&workspace) {
-            return Ok(fail(problem));
+        let engine = match self.shop.engines.get(planned_by, &workspace) {
+            Ok(engine) => engine,
+            Err(problem) => return Ok(fail(problem)),
+        };
+        if let Err(error) = self.mark(&*engine, &workspace) {
+            return Ok(fail(broken(format!("the worker's folders: {error}"))));
         }
-        match self.shop.engines.get(planned_by, &workspace) {
-            Ok(engine) => self.apply(engine, workspace, plan).await,
-            Err(problem) => Ok(fail(problem)),
-        }
+        self.apply(engine, workspace, plan).await
     }
 
     async fn apply(&self, engine: Arc<dyn Engine>, workspace: Workspace, plan: &[u8]) -> Result<Done, StoreError> {
@@ -511,10 +513,12 @@ impl Attempt<'_> {
         engine.salvage(&workspace.scratch).await.map_err(|error| broken(error.to_string()))
     }
 
-    /// From here on, what lies in the scratch folder is this attempt's.
-    fn mark(&self, workspace: &Workspace) -> Result<(), Problem> {
+    /// From here on, what lies in the scratch folder is this attempt's. The native engine needs none.
+    fn mark(&self, engine: &dyn Engine, workspace: &Workspace) -> std::io::Result<()> {
+        if name(engine.kind()) == EngineName::Native {
+            return Ok(());
+        }
         folders::mark(&workspace.scratch, self.claim.lease.epoch)
-            .map_err(|error| broken(format!("the worker's folders: {error}")))
     }
 
     fn tell(&self, error: &EngineError) {

@@ -86,8 +86,8 @@ fn missing(name: EngineName) -> Problem {
 /// What the template's root module says about the version of what runs it. A constraint that nobody can read is left
 /// to the CLI, which says what is wrong with it.
 fn required_version(workspace: &Workspace) -> Constraints {
-    let versions = landform_lang::load(&workspace.folder).map(|module| module.required_versions).unwrap_or_default();
-    let readable = versions.iter().filter_map(|text| text.parse::<Constraints>().ok());
+    let versions = landform_lang::required_versions(&workspace.folder);
+    let readable = versions.iter().filter_map(|required| required.constraint.parse::<Constraints>().ok());
     readable.fold(Constraints::default(), Constraints::and)
 }
 

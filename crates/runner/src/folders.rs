@@ -51,16 +51,15 @@ impl Folders {
         }
     }
 
-    /// Stays the same for all attempts of a run, so that what a dead one left can be found.
-    pub(crate) fn scratch(&self, run: RunId) -> io::Result<PathBuf> {
-        let path = self.scratch_path(run);
-        file::private_folder(&path)?;
-        Ok(path)
+    /// Stays the same for all attempts of a run, so that what a dead one left can be found. There is none before an attempt
+    /// needs it ([`mark`]).
+    pub(crate) fn scratch(&self, run: RunId) -> PathBuf {
+        self.root.join("runs").join(run.to_string())
     }
 
     /// What a run had on disk may hold secrets, so it goes as soon as nothing needs it.
     pub(crate) fn remove_scratch(&self, run: RunId) {
-        if let Err(error) = std::fs::remove_dir_all(self.scratch_path(run))
+        if let Err(error) = std::fs::remove_dir_all(self.scratch(run))
             && error.kind() != io::ErrorKind::NotFound
         {
             tracing::warn!(%run, %error, "a run's scratch folder stays behind");
@@ -77,10 +76,6 @@ impl Folders {
         }
         Ok(runs)
     }
-
-    fn scratch_path(&self, run: RunId) -> PathBuf {
-        self.root.join("runs").join(run.to_string())
-    }
 }
 
 /// The file in a run's scratch folder that says whose it is.
@@ -88,6 +83,7 @@ const MARK: &str = "attempt";
 
 /// An attempt begins to use a run's scratch folder.
 pub(crate) fn mark(scratch: &Path, epoch: i64) -> io::Result<()> {
+    file::private_folder(scratch)?;
     std::fs::write(scratch.join(MARK), epoch.to_string())
 }
 

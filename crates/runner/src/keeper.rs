@@ -12,7 +12,6 @@ use tokio::task::JoinHandle;
 pub(crate) struct Keeper {
     clock: Arc<Clock>,
     task: JoinHandle<()>,
-    limiter: JoinHandle<()>,
 }
 
 pub(crate) struct Clock {
@@ -50,16 +49,19 @@ impl Keeper {
     /// `claimed` is a moment before the claim was asked for. After `limit` the work is asked to stop.
     pub(crate) fn start(store: Store, lease: Lease, claimed: Instant, stop: Stop, limit: Duration) -> Keeper {
         let clock = Arc::new(Clock::aged(store.lease(), claimed, stop));
-        let task = tokio::spawn(keep(store, lease, clock.clone()));
-        let limiter = tokio::spawn({
+        let limited = {
             let clock = clock.clone();
             async move {
                 tokio::time::sleep(limit).await;
                 clock.overtime.cancel();
                 clock.stop.cancel();
             }
+        };
+        let kept = keep(store, lease, clock.clone());
+        let task = tokio::spawn(async move {
+            tokio::join!(kept, limited);
         });
-        Keeper { clock, task, limiter }
+        Keeper { clock, task }
     }
 
     pub(crate) fn clock(&self) -> &Arc<Clock> {
@@ -70,7 +72,6 @@ impl Keeper {
 impl Drop for Keeper {
     fn drop(&mut self) {
         self.task.abort();
-        self.limiter.abort();
     }
 }
 

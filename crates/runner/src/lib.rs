@@ -27,6 +27,7 @@ mod spool;
 mod states;
 mod straight;
 mod templates;
+mod threads;
 mod vendors;
 mod webhooks;
 mod worker;

@@ -153,13 +153,33 @@ fn encode<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, Refused> {
 
 /// Lossy: never waits. What does not fit into its queue, or into the run's log, is counted.
 pub(crate) struct Reports {
-    sender: mpsc::Sender<Value>,
+    store: Store,
+    lease: Lease,
+    belt: Mutex<Belt>,
     dropped: Arc<AtomicU64>,
     peak_memory: AtomicU64,
     redactor: RwLock<Redactor>,
     /// The newest diagnostics, so that none is told twice.
     told: Mutex<VecDeque<Diagnostic>>,
+}
+
+/// What brings events to the store.
+struct Belt {
+    sender: mpsc::Sender<Value>,
     pump: JoinHandle<Vec<EventBody>>,
+}
+
+impl Belt {
+    fn start(store: Store, lease: Lease, dropped: Arc<AtomicU64>) -> Belt {
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        Belt { sender, pump: tokio::spawn(pump(store, lease, receiver, dropped)) }
+    }
+
+    /// Nothing more will come. Returns what is not written yet.
+    async fn stop(self) -> Vec<EventBody> {
+        drop(self.sender);
+        self.pump.await.unwrap_or_default()
+    }
 }
 
 const QUEUE: usize = 1_024;
@@ -173,11 +193,10 @@ const REMEMBERED: usize = 100;
 
 impl Reports {
     pub(crate) fn start(store: Store, lease: Lease, redactor: Redactor) -> Reports {
-        let (sender, receiver) = mpsc::channel(QUEUE);
         let dropped = Arc::new(AtomicU64::new(0));
-        let pump = tokio::spawn(pump(store, lease, receiver, dropped.clone()));
+        let belt = Mutex::new(Belt::start(store.clone(), lease.clone(), dropped.clone()));
         let (peak_memory, redactor) = (AtomicU64::new(0), RwLock::new(redactor));
-        Reports { sender, dropped, peak_memory, redactor, told: Mutex::default(), pump }
+        Reports { store, lease, belt, dropped, peak_memory, redactor, told: Mutex::default() }
     }
 
     /// Hides these from now on, too.
@@ -204,10 +223,16 @@ impl Reports {
         self.redactor.read().expect("no panic while held").redact(text)
     }
 
-    /// Nothing more will come. Returns what is not written yet, for whoever writes next.
+    /// What is not written yet, for whoever writes next: it must not come behind that.
+    pub(crate) async fn so_far(&self) -> Vec<EventBody> {
+        let next = Belt::start(self.store.clone(), self.lease.clone(), self.dropped.clone());
+        let belt = std::mem::replace(&mut *self.belt.lock().expect("no panic while held"), next);
+        belt.stop().await
+    }
+
+    /// The same, and nothing more will come.
     pub(crate) async fn flush(self) -> Vec<EventBody> {
-        drop(self.sender);
-        let mut left = self.pump.await.unwrap_or_default();
+        let mut left = self.belt.into_inner().expect("no panic while held").stop().await;
         let count = self.dropped.load(Ordering::Relaxed);
         if count > 0 {
             left.push(EventBody::Dropped { count });
@@ -231,7 +256,7 @@ impl Progress for Reports {
         }
         let Ok(mut value) = serde_json::to_value(&event) else { return };
         redact(&mut value, &self.redactor.read().expect("no panic while held"));
-        if self.sender.try_send(value).is_err() {
+        if self.belt.lock().expect("no panic while held").sender.try_send(value).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }

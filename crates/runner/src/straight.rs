@@ -53,6 +53,7 @@ impl Gate for PlanGate<'_, '_> {
         self.attempt.reports.tell(&outline.warnings);
         let planned = Planned {
             engines: self.attempt.take_tried(),
+            reports: self.attempt.reports.so_far().await,
             summary: report::summary(&outline.changes),
             effective: outline.effective,
             plan: Vec::new(),

@@ -27,6 +27,7 @@ use crate::prepared::Prepared;
 use crate::report;
 use crate::seats::{Booth, Seats};
 use crate::spool::Spool;
+use crate::threads::Place;
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -106,8 +107,7 @@ impl Worker {
         // Before anybody can take up what an earlier life of this worker was doing, its children have come to their end:
         // another worker would not see them, and would ask about objects that are still being made.
         for run in folders.leftovers().map_err(failed)? {
-            let scratch = folders.scratch(run).map_err(failed)?;
-            landform_base::child::sweep(&scratch, settings.grace).await.map_err(failed)?;
+            landform_base::child::sweep(&folders.scratch(run), settings.grace).await.map_err(failed)?;
         }
         let spool = Spool::open(&settings.folder.join("spool")).map_err(failed)?;
         let voided = take_over(&store, &spool, &id).await?;
@@ -148,6 +148,7 @@ impl Worker {
             slots: Arc::new(Semaphore::new(settings.concurrency.max(1))),
             newcomers: Arc::new(Semaphore::new(1)),
             checks: Arc::new(Semaphore::new((settings.concurrency / 2).max(1))),
+            concurrency: settings.concurrency,
             poll: settings.poll,
             closing: closing.clone(),
             stopping: stopping.clone(),
@@ -225,6 +226,7 @@ struct Floor {
     /// looked at.
     checks: Arc<Semaphore>,
     memory: Arc<Memory>,
+    concurrency: usize,
     poll: Duration,
     closing: Stop,
     stopping: Stop,
@@ -320,8 +322,13 @@ impl Floor {
     ) {
         let (shop, stop) = (self.shop.clone(), self.stopping.child_token());
         let memory = self.memory.reserve(claim.memory);
-        attempts.spawn(async move {
-            let mut work = std::pin::pin!(carry_out(&shop, claim, asked, stop));
+        let place = Place::take(self.concurrency);
+        let thread = place.handle();
+        // Not on the run's own thread: a lease is renewed, and a time limit kept, however busy that one is.
+        let limit = claim.time_limit.unwrap_or(shop.time_limit);
+        let keeper = Keeper::start(shop.store.clone(), claim.lease.clone(), asked, stop, limit);
+        let work = async move {
+            let mut work = std::pin::pin!(carry_out(&shop, claim, keeper));
             tokio::select! {
                 biased;
                 places = places => {
@@ -330,8 +337,9 @@ impl Floor {
                 }
                 () = &mut work => {}
             }
-            drop(memory);
-        });
+            drop((memory, place));
+        };
+        attempts.spawn_on(work, thread);
     }
 
     /// All places are taken, and somebody may have come who has none of them.
@@ -387,11 +395,9 @@ impl Floor {
     }
 }
 
-async fn carry_out(shop: &Shop, claim: Claim, claimed: Instant, stop: Stop) {
+async fn carry_out(shop: &Shop, claim: Claim, keeper: Keeper) {
     let (lease, run) = (claim.lease.clone(), claim.lease.run);
     tracing::info!(%run, attempt = claim.attempt, "taking up a run");
-    let limit = claim.time_limit.unwrap_or(shop.time_limit);
-    let keeper = Keeper::start(shop.store.clone(), lease.clone(), claimed, stop, limit);
     let clock = keeper.clock().clone();
     let reports =
         Reports::start(shop.store.clone(), lease.clone(), report::redactor(&claim.inputs, &claim.connections));
@@ -450,9 +456,7 @@ async fn clean_up(shop: Arc<Shop>) {
             Err(_) => false,
         };
         if is_final {
-            if let Ok(scratch) = shop.folders.scratch(run)
-                && let Err(error) = landform_base::child::sweep(&scratch, shop.grace).await
-            {
+            if let Err(error) = landform_base::child::sweep(&shop.folders.scratch(run), shop.grace).await {
                 tracing::warn!(%run, %error, "children of a run that has ended");
             }
             shop.folders.remove_scratch(run);

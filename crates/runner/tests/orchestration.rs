@@ -214,7 +214,7 @@ async fn a_failed_plan_says_why_without_the_secret() {
 #[tokio::test]
 async fn auto_falls_back_to_the_cli_and_says_why() {
     let mut house = House::new().await;
-    let range = Some(SourceRange { file: "main.tf".into(), line: 7, column: 3 });
+    let range = Some(SourceRange { file: "main.tf".into(), line: 7, column: 3, end: None });
     house.unsupported = vec![Unsupported { construct: "for_each".into(), range }];
     let worker = house.worker().await;
     let auto = house.put(&[("count", json!(1))]).await;

@@ -1,18 +1,22 @@
-use axum::Extension;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::{Extension, Json};
+use landform_api as api;
 use landform_domain::Actor;
 use landform_store::Scope;
 
 use crate::Server;
 use crate::problem::Refusal;
 use crate::request::Names;
+use crate::view;
 
-type Answer = Result<StatusCode, Refusal>;
+type Answer = Result<Json<api::Paused>, Refusal>;
 
 async fn switch(server: &Server, scope: Scope, paused: bool, actor: &Actor) -> Answer {
-    server.store.pause(&scope, paused, actor).await?;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(Json(view::paused(server.store.pause(&scope, paused, actor).await?)))
+}
+
+pub(crate) async fn get(State(server): State<Server>) -> Answer {
+    Ok(Json(api::Paused { everything: server.store.is_paused().await?, tenant: None, deployment: None }))
 }
 
 pub(crate) async fn pause_deployment(

@@ -20,8 +20,14 @@ pub(crate) fn tenant(tenant: store::Tenant) -> api::Tenant {
         slots: tenant.slots,
         max_deployments: tenant.most_deployments,
         max_waiting_runs: tenant.most_waiting,
+        paused: tenant.paused,
         created_at: at(tenant.created_at),
     }
+}
+
+pub(crate) fn paused(paused: store::Paused) -> api::Paused {
+    let store::Paused { everything, tenant, deployment } = paused;
+    api::Paused { everything, tenant, deployment }
 }
 
 pub(crate) fn resource(resource: store::Resource) -> api::Resource {

@@ -272,12 +272,12 @@ fn check_generation(locked: &Locked, wanted: Option<i64>) -> Result<(), StoreErr
 pub(crate) async fn create_row(tx: &mut Tx, tenant: &TenantName, name: &DeploymentName) -> Result<Locked, StoreError> {
     refuse_beyond_quota(tx, tenant).await?;
     let id: DeploymentId = new_id(tx, DeploymentId::from_parts).await?;
-    tx.later(
+    tx.execute(
         "INSERT INTO deployments (id, tenant, name, generation, paused, created_at, updated_at)
          SELECT $1, t.name, $3, 0, 2 * t.paused + 4 * s.paused, {now}, {now} FROM tenants t, switches s WHERE t.name = $2
          ON CONFLICT (tenant, name) DO NOTHING",
         params![id.to_string(), tenant.as_str(), name.as_str()],
-    );
+    ).await?;
     // Somebody else may have made it in between; then theirs is taken.
     lock_by_name(tx, tenant, name).await?.ok_or_else(|| StoreError::Unavailable("the deployment went away".into()))
 }
@@ -288,8 +288,9 @@ async fn refuse_beyond_quota(tx: &mut Tx, tenant: &TenantName) -> Result<(), Sto
     let Some(row) = tx.one(sql, params![tenant.as_str()]).await? else { return Ok(()) };
     let most = row.int("most_deployments")?;
     let sql = "SELECT COUNT(*) AS count FROM deployments WHERE tenant = $1";
-    if tx.exactly_one(sql, params![tenant.as_str()]).await?.int("count")? >= most {
-        let message = format!("tenant `{tenant}` has {most} deployments, which is the most it may have");
+    let count = tx.exactly_one(sql, params![tenant.as_str()]).await?.int("count")?;
+    if count >= most {
+        let message = format!("tenant `{tenant}` has {count} deployments, and may have {most}");
         return Err(Problem::new(Code::DeploymentQuota, message).into());
     }
     Ok(())
@@ -358,7 +359,7 @@ async fn insert_generation(
     hash: Vec<u8>,
 ) -> Result<(), StoreError> {
     let inputs = serde_json::to_vec(&desired.inputs)?;
-    tx.later(
+    tx.execute(
         "INSERT INTO generations (deployment, generation, kind, template, template_version, inputs, hash, engine,
             requires_approval, time_limit, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, {now})",
@@ -374,11 +375,13 @@ async fn insert_generation(
             desired.requires_approval,
             desired.time_limit,
         ],
-    );
-    tx.later(
+    )
+    .await?;
+    tx.execute(
         "UPDATE deployments SET generation = $2, updated_at = {now} WHERE id = $1",
         params![locked.id.to_string(), generation],
-    );
+    )
+    .await?;
     keep_bound(tx, &locked.tenant, locked.id, generation, &desired.connections).await
 }
 
@@ -423,7 +426,7 @@ pub(crate) async fn insert_run(
     let order_key = row.int("queue_tag")?;
     refuse_beyond_waiting(tx, locked, row.int_or_null("most_waiting")?).await?;
     let status = Status::Queued(Next::Plan);
-    tx.later(
+    tx.execute(
         "INSERT INTO runs (id, deployment, tenant, name, kind, generation, requires_approval, status, detail,
             claimable, order_key, author, author_name, template, plan_only, replaces, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10, $11, $12, $13, $14, $15, {now})",
@@ -444,7 +447,8 @@ pub(crate) async fn insert_run(
             request.plan_only,
             serde_json::to_string(&request.replace)?,
         ],
-    );
+    )
+    .await?;
     append_events(tx, id, &[EventBody::Status(status)]).await?;
     load_run(tx, id).await?.ok_or_else(|| StoreError::Corrupt("a run vanished".into()))
 }

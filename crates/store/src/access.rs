@@ -131,7 +131,8 @@ impl Store {
             .db()
             .read_all(
                 "SELECT id, name, role, tenant, created_by, created_at, expires_at FROM tokens
-                 WHERE revoked_at IS NULL AND ($1 = '' OR tenant = $1) ORDER BY created_at, id",
+                 WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now})
+                    AND ($1 = '' OR tenant = $1) ORDER BY created_at, id",
                 params![tenant.map(TenantName::as_str).unwrap_or_default()],
             )
             .await?;
@@ -183,7 +184,7 @@ async fn refuse_to_lock_everybody_out(tx: &mut Tx, token: &Token) -> Result<(), 
         Some(_) => Ok(()),
         None => {
             let message = "it is the last token of an admin of everything that does not expire";
-            Err(Problem::new(Code::MoveIllegal, message).into())
+            Err(Problem::new(Code::TokenLast, message).into())
         }
     }
 }

@@ -111,11 +111,12 @@ impl Store {
         for some in pasts.chunks(PASTS_AT_ONCE) {
             let mut tx = self.db().begin().await?;
             for (key, calls) in some {
-                tx.later(
+                tx.execute(
                     "UPDATE account_pasts SET writer = $2, calls = $3, is_whole = $4, written_at = {now} WHERE key = $1
                         AND EXISTS (SELECT 1 FROM accounts a WHERE a.key = $1 AND a.worker = $2)",
                     params![key.as_str(), worker.as_str(), calls.as_str(), i64::from(last_word)],
-                );
+                )
+                .await?;
             }
             tx.commit().await?;
         }

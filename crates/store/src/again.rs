@@ -176,8 +176,10 @@ impl Store {
         let sql = "SELECT active_run FROM deployments WHERE id = $1";
         let row = tx.exactly_one(sql, params![locked.id.to_string()]).await?;
         if let Some(holder) = row.text_or_null("active_run")? {
-            let message = format!("the deployment is held by {holder}");
-            return Err(Problem::new(Code::RunApplying, message).into());
+            let status = "SELECT status FROM runs WHERE id = $1";
+            let status = tx.exactly_one(status, params![holder.as_str()]).await?.text("status")?;
+            let code = if status == "needs_recovery" { Code::RunInDoubt } else { Code::RunApplying };
+            return Err(Problem::new(code, format!("the deployment is held by run {holder}")).into());
         }
         let sql = "SELECT id FROM runs WHERE deployment = $1 AND status IN ('queued', 'awaiting_approval')";
         for row in tx.all(sql, params![locked.id.to_string()]).await? {

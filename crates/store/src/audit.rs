@@ -49,7 +49,7 @@ const PAGE: u32 = 100;
 const LARGEST_PAGE: u32 = 1000;
 
 pub(crate) async fn write_down(tx: &mut Tx, by: &Actor, deed: Deed<'_>) -> Result<(), StoreError> {
-    tx.later(
+    tx.execute(
         "INSERT INTO audit (at, actor, actor_name, origin, action, tenant, target, detail)
          VALUES ({now}, $1, $2, $3, $4, $5, $6, $7)",
         params![
@@ -61,7 +61,8 @@ pub(crate) async fn write_down(tx: &mut Tx, by: &Actor, deed: Deed<'_>) -> Resul
             deed.target,
             deed.detail.to_string(),
         ],
-    );
+    )
+    .await?;
     Ok(())
 }
 

@@ -36,7 +36,7 @@ pub struct TemplateUse {
 
 macro_rules! tenant_columns {
     () => {
-        "name, separate_approver, slots, most_deployments, most_waiting, created_at"
+        "name, separate_approver, slots, most_deployments, most_waiting, paused, created_at"
     };
 }
 
@@ -351,6 +351,7 @@ fn tenant(row: &Row) -> Result<Tenant, StoreError> {
         slots: row.int_or_null("slots")?,
         most_deployments: row.int_or_null("most_deployments")?,
         most_waiting: row.int_or_null("most_waiting")?,
+        paused: row.flag("paused")?,
         created_at: row.int("created_at")?,
     })
 }

@@ -147,8 +147,8 @@ pub(crate) async fn migrate(db: &Db) -> Result<(), StoreError> {
         StoreError::Unavailable(format!("cannot bring the tables for chores up to date: {error}"))
     };
     match db {
-        Db::Sqlite { writer, .. } => {
-            SqliteMigrator::new(writer.pool().clone()).migrate_up().await.map_err(|error| failed(&error))?;
+        Db::Sqlite { river, .. } => {
+            SqliteMigrator::new(river.clone()).migrate_up().await.map_err(|error| failed(&error))?;
         }
         Db::Postgres(pool) => {
             // Several processes may start at the same moment; River's migrations take no lock of their own.
@@ -166,7 +166,7 @@ const MIGRATION_LOCK: i64 = 0x6c61_6e64_666f_726d;
 
 fn builder(db: &Db) -> ClientBuilder {
     let builder = match db {
-        Db::Sqlite { writer, .. } => Client::builder(writer.pool().clone()),
+        Db::Sqlite { river, .. } => Client::builder(river.clone()),
         Db::Postgres(pool) => Client::builder(pool.clone()),
     };
     // A NOTIFY for each chore would make commits wait in turn; looking twice a second is soon enough.
@@ -292,19 +292,6 @@ mod tests {
     async fn chores_are_done_on_sqlite() {
         let folder = tempfile::tempdir().unwrap();
         chores_are_done(open(Location::Sqlite(folder.path().join("data"))).await).await;
-    }
-
-    /// SQLite rolls back by itself when the disk is full, and the driver does not know: River shares the connection, and must
-    /// be able to begin again.
-    #[tokio::test]
-    async fn a_connection_that_has_lost_its_transaction_is_replaced() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = open(Location::Sqlite(folder.path().join("data"))).await;
-        let Db::Sqlite { writer, .. } = store.db() else { unreachable!() };
-        let mut lost = writer.pool().begin().await.unwrap();
-        sqlx::query("ROLLBACK").execute(&mut *lost).await.unwrap();
-        lost.commit().await.unwrap_err();
-        writer.pool().begin().await.unwrap().commit().await.unwrap();
     }
 
     #[tokio::test]

@@ -190,7 +190,7 @@ pub(crate) async fn keep_bound(
     bound: &[Bound],
 ) -> Result<(), StoreError> {
     for bound in bound {
-        tx.later(
+        tx.execute(
             "INSERT INTO generation_connections (deployment, generation, tenant, connection, variables)
              VALUES ($1, $2, $3, $4, $5)",
             params![
@@ -200,7 +200,8 @@ pub(crate) async fn keep_bound(
                 bound.connection.as_str(),
                 serde_json::to_string(&bound.variables)?,
             ],
-        );
+        )
+        .await?;
     }
     Ok(())
 }

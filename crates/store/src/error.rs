@@ -56,6 +56,15 @@ impl From<sqlx::Error> for StoreError {
     }
 }
 
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> StoreError {
+        match error {
+            rusqlite::Error::SqliteFailure(..) => StoreError::Unavailable(error.to_string()),
+            other => StoreError::Corrupt(other.to_string()),
+        }
+    }
+}
+
 impl From<serde_json::Error> for StoreError {
     fn from(error: serde_json::Error) -> StoreError {
         StoreError::Corrupt(error.to_string())

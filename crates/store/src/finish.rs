@@ -34,6 +34,8 @@ impl EngineChosen {
 pub struct Planned {
     /// In the order in which they were tried; the last one has made the plan.
     pub engines: Vec<EngineChosen>,
+    /// For the run's log, before its plan; what does not fit any more is left out.
+    pub reports: Vec<EventBody>,
     pub summary: PlanSummary,
     pub effective: bool,
     /// Kept, sealed, if the plan must be approved.
@@ -94,14 +96,15 @@ impl Store {
             false => (0, None),
         };
         let command = Command::PlanMade { plan: planned.summary, effective: planned.effective, expires_at };
-        let means = Means { sealed_plan, ..chosen(planned.engines) };
+        let mut means = Means { sealed_plan, ..chosen(planned.engines) };
+        add_reports(&mut tx, lease, planned.reports, &mut means).await?;
         if let Some(json) = planned.json.filter(|json| planned.effective && json.len() <= LARGEST_PLAN_JSON) {
             let sealed = sealer.seal(keys::Kind::PlanJson, &lease.run.to_string(), &json)?;
             let sql = "UPDATE runs SET plan_json = $2 WHERE id = $1";
-            tx.later(sql, params![lease.run.to_string(), sealed]);
+            tx.execute(sql, params![lease.run.to_string(), sealed]).await?;
         }
         if let Some(outputs) = planned.outputs.filter(|_| !planned.effective) {
-            keep_outputs(&mut tx, &sealer, &locked, &outputs)?;
+            keep_outputs(&mut tx, &sealer, &locked, &outputs).await?;
         }
         // A check looks at what was applied last, and proves nothing about what was wished for.
         if !planned.effective && !run.plan_only && run.kind != Kind::Check {
@@ -127,9 +130,9 @@ impl Store {
             self.insert_state(&mut tx, &sealer, &locked, Some(&run), &state).await?;
         }
         if let Some(outputs) = finish.outputs {
-            keep_outputs(&mut tx, &sealer, &locked, &outputs)?;
+            keep_outputs(&mut tx, &sealer, &locked, &outputs).await?;
         }
-        forget_adoptions(&mut tx, &locked, finish.adopted);
+        forget_adoptions(&mut tx, &locked, finish.adopted).await?;
         close_journal(&mut tx, &locked, &[]).await?;
         if finish.outcome == Outcome::Succeeded && run.kind != Kind::Check {
             forget_doubted(&mut tx, &locked).await?;
@@ -140,10 +143,7 @@ impl Store {
             _ => "apply",
         };
         let mut means = chosen(finish.engines);
-        if !finish.reports.is_empty() {
-            let room = room_for_events(&mut tx, lease.run).await?;
-            means.events.extend(finish.reports.into_iter().take(room));
-        }
+        add_reports(&mut tx, lease, finish.reports, &mut means).await?;
         let run = advance(&mut tx, locked.id, &run, Command::Finish(finish.outcome), means).await?;
         memory::remember(&mut tx, lease, run.engine, finish.memory).await?;
         match (&run.status, run.kind) {
@@ -198,7 +198,7 @@ impl Store {
         if let Some(state) = resolution.state {
             self.insert_state(&mut tx, &sealer, &locked, Some(&run), &state).await?;
         }
-        forget_adoptions(&mut tx, &locked, resolution.adopted);
+        forget_adoptions(&mut tx, &locked, resolution.adopted).await?;
         let Verdict { doubts, updates, .. } = resolution.verdict;
         doubt(&mut tx, &locked, &updates).await?;
         let open: Vec<i64> = doubts.iter().map(|doubt| doubt.intent).collect();
@@ -212,16 +212,25 @@ impl Store {
     }
 }
 
-fn forget_adoptions(tx: &mut Tx, locked: &Locked, addresses: Vec<String>) {
+async fn forget_adoptions(tx: &mut Tx, locked: &Locked, addresses: Vec<String>) -> Result<(), StoreError> {
     for address in addresses {
         let sql = "DELETE FROM adoptions WHERE deployment = $1 AND address = $2";
-        tx.later(sql, params![locked.id.to_string(), address]);
+        tx.execute(sql, params![locked.id.to_string(), address]).await?;
     }
+    Ok(())
 }
 
 fn is_free_of_drift(plan: &[u8]) -> bool {
     let plan: Result<serde_json::Value, _> = serde_json::from_slice(plan);
     plan.is_ok_and(|plan| plan["resource_drift"].as_array().is_none_or(Vec::is_empty))
+}
+
+async fn add_reports(tx: &mut Tx, lease: &Lease, reports: Vec<EventBody>, means: &mut Means) -> Result<(), StoreError> {
+    if !reports.is_empty() {
+        let room = room_for_events(tx, lease.run).await?;
+        means.events.extend(reports.into_iter().take(room));
+    }
+    Ok(())
 }
 
 pub(crate) fn chosen(engines: Vec<EngineChosen>) -> Means {
@@ -233,8 +242,8 @@ pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn keep_outputs(tx: &mut Tx, sealer: &Sealer, locked: &Locked, outputs: &Outputs) -> Result<(), StoreError> {
+async fn keep_outputs(tx: &mut Tx, sealer: &Sealer, locked: &Locked, outputs: &Outputs) -> Result<(), StoreError> {
     let sealed = sealer.seal(keys::Kind::Outputs, "", &serde_json::to_vec(outputs)?)?;
-    tx.later("UPDATE deployments SET outputs = $2 WHERE id = $1", params![locked.id.to_string(), sealed]);
+    tx.execute("UPDATE deployments SET outputs = $2 WHERE id = $1", params![locked.id.to_string(), sealed]).await?;
     Ok(())
 }

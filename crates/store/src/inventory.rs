@@ -186,7 +186,7 @@ fn resource(row: &Row) -> Result<Resource, StoreError> {
 }
 
 /// Brings the inventory of one deployment to what the state has. What has not changed is not written.
-pub(crate) fn project(
+pub(crate) async fn project(
     tx: &mut Tx,
     sealer: &Sealer,
     tenant: &TenantName,
@@ -195,12 +195,13 @@ pub(crate) fn project(
 ) -> Result<(), StoreError> {
     let rows: Vec<String> = objects(state, |object| sealer.digest(object)).iter().map(Value::to_string).collect();
     let rows = serde_json::to_string(&rows)?;
-    tx.later(
+    tx.execute(
         "DELETE FROM resources WHERE tenant = $1 AND deployment = $2
             AND address NOT IN (SELECT e.value{json} ->> 'address' FROM {strings $3})",
         params![tenant.as_str(), deployment.as_str(), rows.as_str()],
-    );
-    tx.later(
+    )
+    .await?;
+    tx.execute(
         "INSERT INTO resources (tenant, deployment, address, mode, type, name, provider, object_id, digest, updated_at)
          SELECT $1, $2, e.value{json} ->> 'address', e.value{json} ->> 'mode', e.value{json} ->> 'type',
             e.value{json} ->> 'name', e.value{json} ->> 'provider', e.value{json} ->> 'id', e.value{json} ->> 'digest',
@@ -211,7 +212,8 @@ pub(crate) fn project(
             digest = excluded.digest, updated_at = excluded.updated_at
          WHERE resources.digest <> excluded.digest",
         params![tenant.as_str(), deployment.as_str(), rows],
-    );
+    )
+    .await?;
     Ok(())
 }
 

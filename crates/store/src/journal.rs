@@ -167,7 +167,7 @@ pub(crate) async fn load_journal(
 pub(crate) async fn close_journal(tx: &mut Tx, locked: &Locked, except: &[i64]) -> Result<(), StoreError> {
     if except.is_empty() {
         let sql = "DELETE FROM intents WHERE deployment = $1 AND status <> 'closed' AND status <> 'doubted'";
-        tx.later(sql, params![locked.id.to_string()]);
+        tx.execute(sql, params![locked.id.to_string()]).await?;
         return Ok(());
     }
     let rows = tx
@@ -179,7 +179,7 @@ pub(crate) async fn close_journal(tx: &mut Tx, locked: &Locked, except: &[i64]) 
     for row in rows {
         let id = row.int("id")?;
         if !except.contains(&id) {
-            tx.later("DELETE FROM intents WHERE id = $1", params![id]);
+            tx.execute("DELETE FROM intents WHERE id = $1", params![id]).await?;
         }
     }
     Ok(())

@@ -193,6 +193,9 @@ pub(crate) async fn note(
     write_down(tx, by, deed).await
 }
 
+/// What a run's lock says that it is.
+const OPERATION: &str = "landform run";
+
 /// Who keeps others away from the state: an outside client, or a run. A drift check keeps nobody away.
 async fn holder(tx: &mut Tx, locked: &Locked) -> Result<Option<LockInfo>, StoreError> {
     let command = Command::Cancel { by: "a client that wants the state".to_owned() };
@@ -206,7 +209,7 @@ async fn holder(tx: &mut Tx, locked: &Locked) -> Result<Option<LockInfo>, StoreE
     let Some(run) = row.text_or_null("active_run")? else { return Ok(None) };
     let worker = row.text_or_null("lease_worker")?.unwrap_or_default();
     let info = "A run of Landform holds this state. It is free again when the run has ended.";
-    Ok(Some(json!({"ID": run, "Operation": "landform run", "Info": info, "Who": worker})))
+    Ok(Some(json!({"ID": run, "Operation": OPERATION, "Info": info, "Who": worker})))
 }
 
 /// A client that holds the lock may write; if nobody holds anything, so may one that does not use locks.
@@ -225,6 +228,10 @@ pub(crate) async fn refuse_unless_free(tx: &mut Tx, locked: &Locked, lock: Optio
 
 fn refused(held: &LockInfo) -> StoreError {
     let word = |name: &str| held[name].as_str().unwrap_or("somebody").chars().take(120).collect::<String>();
+    if held["Operation"] == OPERATION {
+        let message = format!("run {} holds the state; if it needs recovery, answer its doubts first", word("ID"));
+        return Problem::new(Code::StateLocked, message).into();
+    }
     Problem::new(Code::StateLocked, format!("the state is locked by {} ({})", word("Who"), word("ID"))).into()
 }
 

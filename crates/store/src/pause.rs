@@ -19,6 +19,15 @@ pub enum Scope {
     Everything,
 }
 
+/// What holds runs back. Each switch is its own: runs go on when all that concern them are off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paused {
+    pub everything: bool,
+    /// If it was asked about a tenant, or about a deployment.
+    pub tenant: Option<bool>,
+    pub deployment: Option<bool>,
+}
+
 // A deployment's row has all three reasons in one number, so that a claim looks at nothing else.
 const OWN: i64 = 1;
 pub(crate) const OF_TENANT: i64 = 2;
@@ -26,7 +35,7 @@ pub(crate) const OF_EVERYTHING: i64 = 4;
 
 impl Store {
     /// Each scope has a switch of its own: what is paused as a tenant stays so when everything goes on.
-    pub async fn pause(&self, scope: &Scope, paused: bool, by: &Actor) -> Result<(), StoreError> {
+    pub async fn pause(&self, scope: &Scope, paused: bool, by: &Actor) -> Result<Paused, StoreError> {
         let mut tx = self.db().begin().await?;
         let (tenant, target) = switch(&mut tx, scope, paused).await?;
         if !paused {
@@ -39,10 +48,37 @@ impl Store {
         }
         let action = if paused { "pause" } else { "resume" };
         write_down(&mut tx, by, Deed { action, tenant, target, detail: json!({}) }).await?;
+        let paused = now_paused(&mut tx, scope).await?;
         tx.commit().await?;
         self.inner.bell.ring();
-        Ok(())
+        Ok(paused)
     }
+
+    /// Whether all runs are paused.
+    pub async fn is_paused(&self) -> Result<bool, StoreError> {
+        let row = self.db().read_one("SELECT paused FROM switches", params![]).await?;
+        row.ok_or_else(|| StoreError::Corrupt("there are no switches".into()))?.flag("paused")
+    }
+}
+
+async fn now_paused(tx: &mut Tx, scope: &Scope) -> Result<Paused, StoreError> {
+    let everything = tx.exactly_one("SELECT paused FROM switches", params![]).await?.flag("paused")?;
+    let (tenant, deployment) = match scope {
+        Scope::Everything => (None, None),
+        Scope::Tenant(tenant) => (Some(tenant), None),
+        Scope::Deployment(tenant, name) => (Some(tenant), Some((tenant, name))),
+    };
+    let mut paused = Paused { everything, tenant: None, deployment: None };
+    if let Some(tenant) = tenant {
+        let row = tx.exactly_one("SELECT paused FROM tenants WHERE name = $1", params![tenant.as_str()]).await?;
+        paused.tenant = Some(row.flag("paused")?);
+    }
+    if let Some((tenant, name)) = deployment {
+        let sql = "SELECT paused FROM deployments WHERE tenant = $1 AND name = $2";
+        let row = tx.exactly_one(sql, params![tenant.as_str(), name.as_str()]).await?;
+        paused.deployment = Some(row.int("paused")? & OWN != 0);
+    }
+    Ok(paused)
 }
 
 async fn switch<'a>(

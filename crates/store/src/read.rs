@@ -34,7 +34,7 @@ const PAGE: u32 = 100;
 const DEPLOYMENT: &str = concat!(
     "SELECT d.id, d.tenant, d.name, d.generation, d.applied_generation, d.paused, d.created_at, d.updated_at,
         g.kind, g.template, g.template_version, g.inputs, g.engine, g.requires_approval, g.time_limit,
-        (SELECT MAX(r.id) FROM runs r WHERE r.deployment = d.id AND r.kind <> 'check') AS last_run, ",
+        (SELECT MAX(r.id) FROM runs r WHERE r.deployment = d.id AND r.kind <> 'check' AND r.plan_only = 0) AS last_run, ",
     drift_columns!(),
     "
      FROM deployments d JOIN generations g ON g.deployment = d.id AND g.generation = d.generation

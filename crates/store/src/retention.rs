@@ -135,11 +135,17 @@ async fn remove_run(tx: &mut Tx, run: RunId, deployment: DeploymentId, generatio
 }
 
 /// In the transaction that has written version `newest`.
-pub(crate) fn prune_states(tx: &mut Tx, deployment: DeploymentId, newest: i64, keep: u32) {
+pub(crate) async fn prune_states(
+    tx: &mut Tx,
+    deployment: DeploymentId,
+    newest: i64,
+    keep: u32,
+) -> Result<(), StoreError> {
     let oldest = newest - i64::from(keep.max(1));
     // Nothing can be that old yet.
     if oldest > 0 {
         let sql = "DELETE FROM states WHERE deployment = $1 AND version <= $2";
-        tx.later(sql, params![deployment.to_string(), oldest]);
+        tx.execute(sql, params![deployment.to_string(), oldest]).await?;
     }
+    Ok(())
 }

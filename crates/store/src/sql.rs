@@ -21,6 +21,8 @@ const SQLITE_WORDS: Words = &[
     ("{lock}", ""),
     // SQLite looks at the value of a bare limit to plan by it, and so plans anew each time that one is given.
     ("LIMIT $", "LIMIT 0 + $"),
+    // With a question mark SQLite takes a placeholder's number for its place; with a dollar it would be a name.
+    ("$", "?"),
     ("{strings ", "(SELECT key AS at, value FROM json_each("),
     ("}", ")) AS e"),
 ];
@@ -55,36 +57,6 @@ pub(crate) fn render(sql: &'static str, dialect: Dialect) -> Arc<str> {
     text
 }
 
-/// Several statements of SQLite as one text, with placeholders for all of their values in a row. `statements` has how
-/// many values each of them has.
-pub(crate) fn join(statements: impl IntoIterator<Item = (&'static str, usize)>) -> String {
-    let (mut text, mut before) = (String::new(), 0);
-    for (sql, values) in statements {
-        if !text.is_empty() {
-            text.push_str(";\n");
-        }
-        push_shifted(&mut text, &render(sql, Dialect::Sqlite), before);
-        before += values;
-    }
-    text
-}
-
-/// `$1` becomes `$4` if three values come before.
-fn push_shifted(text: &mut String, sql: &str, by: usize) {
-    let mut rest = sql;
-    while let Some(at) = rest.find('$') {
-        let digits = rest[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
-        let (number, behind) = (&rest[at + 1..at + 1 + digits], &rest[at + 1 + digits..]);
-        text.push_str(&rest[..=at]);
-        match number.parse::<usize>() {
-            Ok(number) => text.push_str(&(number + by).to_string()),
-            Err(_) => text.push_str(number),
-        }
-        rest = behind;
-    }
-    text.push_str(rest);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,19 +66,13 @@ mod tests {
         let sql = "SELECT e.value FROM {strings $1} WHERE $2 < {now} {lock}";
         assert_eq!(
             &*render(sql, Dialect::Sqlite),
-            "SELECT e.value FROM (SELECT key AS at, value FROM json_each($1)) AS e \
-             WHERE $2 < CAST(unixepoch('subsec') * 1000 AS INTEGER) "
+            "SELECT e.value FROM (SELECT key AS at, value FROM json_each(?1)) AS e \
+             WHERE ?2 < CAST(unixepoch('subsec') * 1000 AS INTEGER) "
         );
         assert!(render(sql, Dialect::Postgres).ends_with("AS BIGINT) FOR UPDATE"));
         let some = "SELECT 1 LIMIT $1";
-        assert_eq!(&*render(some, Dialect::Sqlite), "SELECT 1 LIMIT 0 + $1");
+        assert_eq!(&*render(some, Dialect::Sqlite), "SELECT 1 LIMIT 0 + ?1");
         assert_eq!(&*render(some, Dialect::Postgres), some);
         assert!(Arc::ptr_eq(&render(sql, Dialect::Sqlite), &render(sql, Dialect::Sqlite)));
-    }
-
-    #[test]
-    fn joined_statements_count_their_values_on() {
-        let joined = join([("SELECT $1, $2", 2), ("SAVEPOINT turn", 0), ("SELECT $12 || '$' || $1", 12)]);
-        assert_eq!(joined, "SELECT $1, $2;\nSAVEPOINT turn;\nSELECT $14 || '$' || $3");
     }
 }

@@ -138,7 +138,7 @@ impl Store {
         state: &[u8],
     ) -> Result<i64, StoreError> {
         let version = locked.last_state_version + 1;
-        tx.later(
+        tx.execute(
             "INSERT INTO states (deployment, version, generation, run, state, created_at)
              VALUES ($1, $2, $3, $4, $5, {now})",
             params![
@@ -148,18 +148,20 @@ impl Store {
                 by.map(|run| run.id.to_string()).unwrap_or_default(),
                 sealer.seal(Kind::State, &version.to_string(), state)?,
             ],
-        );
-        tx.later(
+        )
+        .await?;
+        tx.execute(
             "UPDATE deployments SET state_version = $2, last_state_version = $2,
                 state_generation = COALESCE($3, state_generation), updated_at = {now}
              WHERE id = $1",
             params![locked.id.to_string(), version, by.map(|run| run.generation)],
-        );
+        )
+        .await?;
         if by.is_none() {
             drift::unknown_again(tx, &locked.id.to_string()).await?;
         }
-        prune_states(tx, locked.id, version, self.inner.retention.state_versions);
-        inventory::project(tx, sealer, &locked.tenant, &locked.name, state)?;
+        prune_states(tx, locked.id, version, self.inner.retention.state_versions).await?;
+        inventory::project(tx, sealer, &locked.tenant, &locked.name, state).await?;
         Ok(version)
     }
 }

@@ -171,7 +171,7 @@ pub(crate) async fn advance(
         PlanChange::Leave | PlanChange::Drop => None,
     };
     let events = [means.events, moved.events].concat();
-    tx.later(
+    tx.execute(
         "UPDATE runs SET status = $2, detail = $3, claimable = $4, cancel_requested = $5, expires_at = $6,
                 ended_at = CASE WHEN $7 = 1 THEN {now} ELSE ended_at END,
                 plan = CASE WHEN $8 = 1 THEN plan ELSE $9 END,
@@ -191,8 +191,9 @@ pub(crate) async fn advance(
             means.engine.map(EngineName::as_str),
             events.len() as i64,
         ],
-    );
-    insert_events(tx, run.id, &events)?;
+    )
+    .await?;
+    insert_events(tx, run.id, &events).await?;
     hold.keep(tx, deployment, run.id).await?;
     for action in others {
         perform(tx, deployment, run, action).await?;
@@ -243,7 +244,7 @@ deployment.to_string(), fence, free, run.to_string(), end_lease, applied,],
         )
         .await?;
         if row.flag("waited_for")? {
-            unpark(tx, deployment);
+            unpark(tx, deployment).await?;
         }
         if end_lease && row.int_or_null("slots")?.is_some() {
             hand_slot_on(tx, &row.parsed("tenant")?).await?;
@@ -305,21 +306,22 @@ pub(crate) async fn append_events(tx: &mut Tx, run: RunId, events: &[EventBody])
         return Ok(());
     }
     let sql = "UPDATE runs SET last_event = last_event + $2 WHERE id = $1";
-    tx.later(sql, params![run.to_string(), events.len() as i64]);
-    insert_events(tx, run, events)
+    tx.execute(sql, params![run.to_string(), events.len() as i64]).await?;
+    insert_events(tx, run, events).await
 }
 
 /// All in one statement. Their numbers are the run's last ones, and it counts them already.
-fn insert_events(tx: &mut Tx, run: RunId, events: &[EventBody]) -> Result<(), StoreError> {
+async fn insert_events(tx: &mut Tx, run: RunId, events: &[EventBody]) -> Result<(), StoreError> {
     if events.is_empty() {
         return Ok(());
     }
     let bodies: Vec<String> = events.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
-    tx.later(
+    tx.execute(
         "INSERT INTO events (run, seq, at, body) SELECT r.id, r.last_event - $2 + e.at, {now}, e.value
          FROM runs r CROSS JOIN {strings $3} WHERE r.id = $1",
         params![run.to_string(), events.len() as i64 - 1, serde_json::to_string(&bodies)?],
-    );
+    )
+    .await?;
     Ok(())
 }
 

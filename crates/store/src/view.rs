@@ -23,6 +23,8 @@ pub struct Tenant {
     pub most_deployments: Option<i64>,
     /// Runs that have not ended and that no worker has taken yet.
     pub most_waiting: Option<i64>,
+    /// By its own switch; all runs may be paused besides.
+    pub paused: bool,
     pub created_at: i64,
 }
 

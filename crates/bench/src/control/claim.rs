@@ -106,6 +106,7 @@ async fn work(store: Store, id: WorkerId, until: Instant, done: Arc<AtomicUsize>
 async fn complete(store: &Store, claim: Claim) -> Result<()> {
     let engine = EngineChosen { engine: EngineName::Native, version: "bench".into(), reasons: Vec::new() };
     let planned = Planned {
+        reports: Vec::new(),
         engines: vec![engine],
         summary: PlanSummary::default(),
         effective: false,

@@ -120,10 +120,11 @@ impl Reading {
 
     /// A line that is worth an answer.
     fn take(&mut self, line: Vec<u8>) -> Option<Result<Vec<u8>, Refusal>> {
+        // Also of an empty one: a number is where an editor has the line.
+        self.number += 1;
         if line.iter().all(u8::is_ascii_whitespace) {
             return None;
         }
-        self.number += 1;
         if self.number > MOST_LINES {
             return Some(self.broken(Code::BodyTooLarge, format!("a batch has at most {MOST_LINES} lines")));
         }
@@ -150,7 +151,7 @@ mod tests {
         let read: Vec<_> =
             lines(body).map(|(number, line)| (number, String::from_utf8(line.unwrap()).unwrap())).collect().await;
         let trimmed: Vec<_> = read.iter().map(|(number, line)| (*number, line.trim())).collect();
-        assert_eq!(trimmed, [(1, "{\"a\":1}"), (2, "{\"b\":2}"), (3, "{\"c\":3}")]);
+        assert_eq!(trimmed, [(1, "{\"a\":1}"), (4, "{\"b\":2}"), (5, "{\"c\":3}")]);
     }
 
     #[tokio::test]

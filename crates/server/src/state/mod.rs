@@ -103,6 +103,6 @@ async fn described(body: Body) -> Result<Option<Value>, Refusal> {
         return Ok(None);
     }
     let info: Value = serde_json::from_slice(&bytes)
-        .map_err(|e| Refusal::new(Code::StateInvalid, format!("the lock cannot be read: {e}")))?;
+        .map_err(|e| Refusal::new(Code::RequestInvalid, format!("the lock cannot be read: {e}")))?;
     Ok(Some(info))
 }

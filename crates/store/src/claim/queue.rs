@@ -186,8 +186,8 @@ impl Store {
             let replaces = serde_json::from_str(&row.text("replaces")?)?;
             taken.push(Taken { locked, run: Run::from_row(&row)?, replaces, memory });
         }
-        park(&mut tx, &held, FOR_DEPLOYMENT)?;
-        park(&mut tx, &without_slot, FOR_SLOT)?;
+        park(&mut tx, &held, FOR_DEPLOYMENT).await?;
+        park(&mut tx, &without_slot, FOR_SLOT).await?;
         let put_aside = !(held.is_empty() && without_slot.is_empty());
         if taken.is_empty() {
             if put_aside {
@@ -195,8 +195,8 @@ impl Store {
             }
             return Ok(Scan { claims: Vec::new(), put_aside, no_room });
         }
-        let taken = take_all(&mut tx, worker, self.lease_millis(), taken)?;
-        set_clock(&mut tx, worker, reached);
+        let taken = take_all(&mut tx, worker, self.lease_millis(), taken).await?;
+        set_clock(&mut tx, worker, reached).await?;
         let claims = load_claims(&mut tx, &self.inner.keys, taken).await?;
         tx.commit().await?;
         for (claim, waited) in claims.iter().zip(waited) {
@@ -321,11 +321,13 @@ fn in_fair_order(mut scan: Vec<Row>, own: Vec<Row>, most: usize) -> Result<Vec<R
 
 /// The highest key that was claimed: the fair order's present where nothing waits. Each worker has a row of its own, so that
 /// claims do not wait for each other.
-fn set_clock(tx: &mut Tx, worker: &WorkerId, reached: i64) {
-    tx.later(
+async fn set_clock(tx: &mut Tx, worker: &WorkerId, reached: i64) -> Result<(), StoreError> {
+    tx.execute(
         "INSERT INTO queue_clock (worker, reached) VALUES ($1, $2)
          ON CONFLICT (worker) DO UPDATE SET reached = CASE
              WHEN queue_clock.reached > excluded.reached THEN queue_clock.reached ELSE excluded.reached END",
         params![worker.as_str(), reached],
-    );
+    )
+    .await?;
+    Ok(())
 }

@@ -21,7 +21,7 @@ pub(super) struct Taken {
 
 /// Takes the step of a claim with several runs at once, in three statements for each status that they get: what
 /// [`crate::transition::advance`] does one by one. All rows are locked.
-pub(super) fn take_all(
+pub(super) async fn take_all(
     tx: &mut Tx,
     worker: &WorkerId,
     lease_millis: i64,
@@ -44,22 +44,25 @@ pub(super) fn take_all(
     }
     for (status, runs) in moved {
         let runs = serde_json::to_string(&runs)?;
-        tx.later(
+        tx.execute(
             "UPDATE runs SET status = $2, detail = $3, claimable = 0, expires_at = NULL, attempts = attempts + 1,
                 started_at = COALESCE(started_at, {now}), last_event = last_event + 1
              WHERE id IN (SELECT e.value FROM {strings $1})",
             params![runs.as_str(), status.word(), serde_json::to_string(&status)?],
-        );
-        tx.later(
+        )
+        .await?;
+        tx.execute(
             "INSERT INTO events (run, seq, at, body) SELECT r.id, r.last_event, {now}, $2 FROM runs r
              WHERE r.id IN (SELECT e.value FROM {strings $1})",
             params![runs.as_str(), serde_json::to_string(&EventBody::Status(status))?],
-        );
-        tx.later(
+        )
+        .await?;
+        tx.execute(
             "UPDATE deployments SET epoch = epoch + 1, active_run = r.id, lease_worker = $2, lease_until = {now} + $3
              FROM runs r WHERE r.id IN (SELECT e.value FROM {strings $1}) AND deployments.id = r.deployment",
             params![runs, worker.as_str(), lease_millis],
-        );
+        )
+        .await?;
     }
     Ok(after)
 }

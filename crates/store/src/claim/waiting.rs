@@ -18,29 +18,31 @@ pub(crate) const FOR_OWNER: i64 = 4;
 pub(crate) const FOR_TIME: i64 = 5;
 
 /// Puts the runs of a scan aside. Their rows and their deployments' rows are locked.
-pub(super) fn park(tx: &mut Tx, scan: &[Row], reason: i64) -> Result<(), StoreError> {
+pub(super) async fn park(tx: &mut Tx, scan: &[Row], reason: i64) -> Result<(), StoreError> {
     if scan.is_empty() {
         return Ok(());
     }
     let runs: Vec<String> = scan.iter().map(|row| row.text("id")).collect::<Result<_, _>>()?;
     let runs = serde_json::to_string(&runs)?;
     let sql = "UPDATE runs SET claimable = $2 WHERE id IN (SELECT e.value FROM {strings $1})";
-    tx.later(sql, params![runs.as_str(), reason]);
+    tx.execute(sql, params![runs.as_str(), reason]).await?;
     if reason == FOR_DEPLOYMENT {
-        tx.later(
+        tx.execute(
             "UPDATE deployments SET parked = 1 WHERE id IN (
                  SELECT r.deployment FROM runs r WHERE r.id IN (SELECT e.value FROM {strings $1}))",
             params![runs],
-        );
+        )
+        .await?;
     }
     Ok(())
 }
 
 /// The deployment, whose row is locked, is free now.
-pub(crate) fn unpark(tx: &mut Tx, deployment: DeploymentId) {
+pub(crate) async fn unpark(tx: &mut Tx, deployment: DeploymentId) -> Result<(), StoreError> {
     let id = deployment.to_string();
-    tx.later("UPDATE runs SET claimable = 1 WHERE deployment = $1 AND claimable = 2", params![id.clone()]);
-    tx.later("UPDATE deployments SET parked = 0 WHERE id = $1", params![id]);
+    tx.execute("UPDATE runs SET claimable = 1 WHERE deployment = $1 AND claimable = 2", params![id.clone()]).await?;
+    tx.execute("UPDATE deployments SET parked = 0 WHERE id = $1", params![id]).await?;
+    Ok(())
 }
 
 /// After a pause has ended: whatever else holds a deployment goes on holding it. An empty name is every name.
@@ -121,10 +123,10 @@ pub(crate) async fn look_for_slots_again(tx: &mut Tx, tenant: &TenantName) -> Re
 /// a claim which has just counted this run as being under way has put its own aside by now.
 pub(crate) async fn hand_slot_on(tx: &mut Tx, tenant: &TenantName) -> Result<(), StoreError> {
     lock_slots(tx, tenant).await?;
-    tx.later(
+    tx.execute(
         "UPDATE runs SET claimable = 1 WHERE id IN (
              SELECT id FROM runs WHERE tenant = $1 AND claimable <> 0 AND claimable = 3 ORDER BY order_key, id LIMIT 1)",
         params![tenant.as_str()],
-    );
+    ).await?;
     Ok(())
 }

@@ -23,6 +23,11 @@ pub async fn back_up(location: &Location, folder: &Path) -> Result<(), StoreErro
     }
 }
 
+/// Whether a folder has what [`back_up`] writes, of either database.
+pub fn is_copy(folder: &Path) -> bool {
+    folder.join(SQLITE_FILE).is_file() || folder.join(postgres::CONTENTS).is_file()
+}
+
 /// Brings a copy back, to a place that has no store yet (SQLite), or one that was never used (PostgreSQL, which has the
 /// tables already). Nobody has it open. Everything in it is paused from its first moment: what was applied after the copy
 /// was made is not known to it. A master key that does not open it is refused before anything is there.

@@ -18,7 +18,7 @@ struct Contents {
     tables: BTreeMap<String, Vec<String>>,
 }
 
-const CONTENTS: &str = "tables.json";
+pub(super) const CONTENTS: &str = "tables.json";
 const CHUNK: usize = 1 << 20;
 
 /// Tables of ours, with the columns that are not computed. River's are left out: what is in them is made anew.

@@ -54,6 +54,7 @@ metrics! {
     RunsWaiting "landform_runs_waiting" "gauge" "all" "for" "Runs that wait: for a worker, for their deployment (held or paused), for a slot of their tenant, for the owner of their vendor's account, or for a time.",
     OldestWaitingSeconds "landform_oldest_waiting_seconds" "gauge" "all" "" "Age of the oldest run that waits for a worker.",
     RunsUnfinished "landform_runs_unfinished" "gauge" "all" "status" "Runs that have not ended, by status.",
+    Paused "landform_paused" "gauge" "all" "what" "Switches that hold runs back: 1 if everything is paused, and the number of tenants that are.",
     LeasesHeld "landform_leases_held" "gauge" "all" "" "Deployments that a worker works on.",
     IntentsOpen "landform_intents_open" "gauge" "all" "" "Calls to providers of which nobody knows yet how they ended.",
     DeliveriesPending "landform_webhook_deliveries_pending" "gauge" "all" "" "Webhook deliveries that are still to be made.",
@@ -118,6 +119,8 @@ const UNFINISHED: &str = "SELECT COUNT(*) AS count FROM runs WHERE status = $1";
 const COUNTS: &str = "SELECT
     (SELECT COUNT(*) FROM deployments WHERE lease_until IS NOT NULL) AS leases,
     (SELECT COUNT(*) FROM intents WHERE status = 'open') AS intents,
+    (SELECT COUNT(*) FROM switches WHERE paused = 1) AS everything,
+    (SELECT COUNT(*) FROM tenants WHERE paused = 1) AS tenants,
     (SELECT COUNT(*) FROM deliveries WHERE status = 'pending') AS pending,
     (SELECT COUNT(*) FROM deliveries WHERE status = 'pending' AND attempts > 0) AS failing,
     (SELECT COUNT(*) FROM deliveries WHERE status = 'given_up') AS given_up";
@@ -145,6 +148,9 @@ impl Store {
             samples.push(Sample::number(Metric::RunsUnfinished, labels, count as f64));
         }
         let counts = self.db().read_one(COUNTS, params![]).await?.ok_or_else(missing)?;
+        for what in ["everything", "tenants"] {
+            samples.push(Sample::number(Metric::Paused, vec![("what", what.into())], counts.int(what)? as f64));
+        }
         for (metric, column) in [
             (Metric::LeasesHeld, "leases"),
             (Metric::IntentsOpen, "intents"),

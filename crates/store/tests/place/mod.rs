@@ -127,6 +127,7 @@ pub async fn nothing_due(store: &Store) {
 
 pub fn plan() -> Planned {
     Planned {
+        reports: Vec::new(),
         engines: Vec::new(),
         summary: PlanSummary { creates: 1, ..Default::default() },
         effective: true,
