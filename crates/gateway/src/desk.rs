@@ -52,8 +52,10 @@ pub(crate) struct Wish<'a> {
     pub(crate) calls: &'a BTreeMap<String, u64>,
     /// What it finds full, it leaves to others.
     pub(crate) background: bool,
-    /// It may wait so long in here.
-    pub(crate) patience: Duration,
+    /// It may wait so long in here before its first call.
+    pub(crate) at_first: Duration,
+    /// And so long before its last one.
+    pub(crate) on_the_way: Duration,
 }
 
 impl Desk {
@@ -87,6 +89,9 @@ impl Desk {
 
     /// Lets a run in, if there is room for what it is going to call, beside what is `outstanding` of those inside and what
     /// those want who came before. Otherwise it has a place in the queue, and is told when to come back.
+    ///
+    /// It need not find room for all its calls at once. Runs of four calls in a window of thirty would leave two of them
+    /// unused every time; so one run begins with these, and has the others a little later.
     pub(crate) fn let_in(
         &self,
         wish: &Wish<'_>,
@@ -98,7 +103,7 @@ impl Desk {
         state.put_off.retain(|other| other.forgotten > now);
         let place = state.put_off.iter().position(|other| other.run == wish.run);
         let before = place.unwrap_or(state.put_off.len());
-        let mut wait = Duration::ZERO;
+        let (mut first_wait, mut last_wait) = (Duration::ZERO, Duration::ZERO);
         for (operation, calls) in wish.calls {
             let windows = windows(operation);
             // More than a window ever takes comes in several goes, and none of them need be waited for.
@@ -106,9 +111,13 @@ impl Desk {
             let first = state.put_off[..before].iter().filter_map(|other| other.calls.get(operation)).sum::<u64>();
             let others = usize::try_from(outstanding(operation).saturating_add(first)).unwrap_or(usize::MAX);
             let calls = usize::try_from(*calls).unwrap_or(usize::MAX).min(most);
-            wait = wait.max(state.account.room_for(operation, &windows, calls.saturating_add(others), now));
+            let mut wait_for =
+                |calls: usize| state.account.room_for(operation, &windows, calls.saturating_add(others), now);
+            first_wait = first_wait.max(wait_for(calls.min(1)));
+            last_wait = last_wait.max(wait_for(calls));
         }
-        if wait <= wish.patience {
+        let wait = first_wait.max(last_wait.saturating_sub(wish.on_the_way));
+        if wait <= wish.at_first {
             place.map(|place| state.put_off.remove(place));
             return Ok(());
         }
@@ -281,5 +290,50 @@ impl Drop for Turn {
         self.desk.admit(&mut state);
         drop(state);
         self.desk.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOOK_UP: &str = "entityLookup";
+
+    fn minute() -> Vec<Window> {
+        vec![Window { calls: 30, length: Duration::from_secs(60) }]
+    }
+
+    /// A desk whose account has sent so many calls, some seconds ago.
+    fn desk(sent: &[(usize, u64)]) -> Arc<Desk> {
+        let desk = Arc::new(Desk::new("account", &Arc::new(Past::default())));
+        for (calls, seconds_ago) in sent {
+            desk.inherit(LOOK_UP, Duration::from_secs(60), Duration::from_secs(*seconds_ago), *calls);
+        }
+        desk
+    }
+
+    fn let_in(desk: &Desk, run: &str, calls: u64, outstanding: u64) -> Result<(), Duration> {
+        let calls = BTreeMap::from([(LOOK_UP.to_owned(), calls)]);
+        let (at_first, on_the_way) = (Duration::from_secs(1), Duration::from_secs(10));
+        let wish = Wish { run, calls: &calls, background: false, at_first, on_the_way };
+        desk.let_in(&wish, |_| minute(), |_| outstanding)
+    }
+
+    #[test]
+    fn what_is_left_of_a_window_is_not_left_lying() {
+        // Two of thirty are free, and the next come in five seconds.
+        let desk = desk(&[(4, 55), (24, 30)]);
+        assert_eq!(let_in(&desk, "a", 4, 0), Ok(()));
+        // The first one has not sent its calls yet: the second would find nothing to begin with.
+        assert!(let_in(&desk, "b", 4, 4).is_err());
+    }
+
+    #[test]
+    fn nobody_sits_inside_for_long() {
+        // Two are free, the next come in half a minute.
+        let desk = desk(&[(28, 30)]);
+        let wait = let_in(&desk, "a", 4, 0).unwrap_err();
+        assert!((Duration::from_secs(15)..Duration::from_secs(25)).contains(&wait), "{wait:?}");
+        assert!(let_in(&desk, "b", 1, 0).is_err(), "who came first is let in first");
     }
 }

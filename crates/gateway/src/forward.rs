@@ -12,8 +12,8 @@ use crate::counts::lock;
 
 const CONNECT: Duration = Duration::from_secs(10);
 const LARGEST_ANSWER: usize = 64 << 20;
-/// Authorities that tenants bring; each has a client of its own.
-const MOST_CLIENTS: usize = 64;
+/// Authorities that tenants bring, each at every thread that carries out runs.
+const MOST_CLIENTS: usize = 256;
 
 pub(crate) struct Request<'a> {
     pub(crate) method: Method,
@@ -76,7 +76,8 @@ enum Trust {
 
 #[derive(Default)]
 pub(crate) struct Forwarder {
-    clients: Mutex<HashMap<Trust, reqwest::Client>>,
+    /// Connections live in a runtime, and are woken there: each has clients of its own.
+    clients: Mutex<HashMap<(Trust, tokio::runtime::Id), reqwest::Client>>,
 }
 
 impl Forwarder {
@@ -115,15 +116,16 @@ impl Forwarder {
             Some(pem) => Trust::Authority(pem.to_owned()),
             None => Trust::System,
         };
+        let of = (trust, tokio::runtime::Handle::current().id());
         let mut clients = lock(&self.clients);
-        if let Some(client) = clients.get(&trust) {
+        if let Some(client) = clients.get(&of) {
             return Ok(client.clone());
         }
-        let client = client(&trust).map_err(text)?;
+        let client = client(&of.0).map_err(text)?;
         if clients.len() >= MOST_CLIENTS {
             clients.clear();
         }
-        clients.insert(trust, client.clone());
+        clients.insert(of, client.clone());
         Ok(client)
     }
 }

@@ -19,7 +19,9 @@ use crate::serve::Inner;
 use crate::vendor::Vendor;
 
 /// A run that could go on so soon is let in: to put it off would take as long.
-const WAITS_INSIDE: Duration = Duration::from_secs(1);
+const WAITS_AT_FIRST: Duration = Duration::from_secs(1);
+/// So long it may wait inside for the rest of its calls. Longer would keep a worker's place from others for little.
+const WAITS_ON_THE_WAY: Duration = Duration::from_secs(10);
 
 /// Who wants to call a vendor.
 #[derive(Clone, Debug)]
@@ -109,7 +111,9 @@ impl Seat {
             seats.values().filter(same_desk).filter(|other| !Arc::ptr_eq(other, &self.held)).collect();
         let outstanding = |operation: &str| others.iter().map(|other| other.outstanding(operation)).sum();
         let background = *urgency == Urgency::Background;
-        let wish = Wish { run, calls, background, patience: WAITS_INSIDE };
+        // Others may come before what runs in the background, so nobody knows when its last call could go.
+        let on_the_way = if background { Duration::ZERO } else { WAITS_ON_THE_WAY.min(vendor.hold() / 2) };
+        let wish = Wish { run, calls, background, at_first: WAITS_AT_FIRST, on_the_way };
         self.held.desk.let_in(&wish, |operation| vendor.windows(operation), outstanding)?;
         lock(&self.held.expected).clone_from(calls);
         Ok(())

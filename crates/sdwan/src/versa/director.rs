@@ -15,7 +15,9 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// A request that was refused for its rate was not carried out: it is sent again this often.
 const RATE_LIMITED: usize = 8;
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// A task may be over at once; one that is not takes its time, and every look is a call out of the account's budget.
 const FIRST_LOOK: Duration = Duration::from_millis(20);
+const SECOND_LOOK: Duration = Duration::from_millis(150);
 const LAST_LOOK: Duration = Duration::from_secs(2);
 
 pub struct Settings {
@@ -137,7 +139,7 @@ impl Director {
         let (mut pause, place) = (FIRST_LOOK, format!("/vnms/tasks/task/{}", segment(&id)));
         loop {
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LAST_LOOK);
+            pause = (pause * 5 / 4).clamp(SECOND_LOOK, LAST_LOOK);
             let last = match self.get(&place).await {
                 Ok(answer) => {
                     let task = &answer["versa-tasks.task"];
@@ -278,7 +280,7 @@ fn client() -> reqwest::ClientBuilder {
 /// Who speaks in clear is told from others by nothing: all of them share their connections, to Landform's gateway as a
 /// rule. They live in a runtime, so each runtime has a client of its own.
 fn in_clear() -> reqwest::Result<reqwest::Client> {
-    const MOST_RUNTIMES: usize = 8;
+    const MOST_RUNTIMES: usize = 128;
     static CLIENTS: std::sync::Mutex<Vec<(tokio::runtime::Id, reqwest::Client)>> = std::sync::Mutex::new(Vec::new());
     let here = tokio::runtime::Handle::current().id();
     let mut clients = CLIENTS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
