@@ -188,6 +188,25 @@ impl Value {
         (self.unmark_deep().0, found)
     }
 
+    /// The value without the marks of what is deprecated, and where they were, with their numbers.
+    pub fn without_deprecations(self) -> (Value, Vec<(Path, u32)>) {
+        let mut found = Vec::new();
+        self.walk(&mut |path, value| {
+            for mark in &value.marks {
+                if let Mark::Deprecated(number) = mark {
+                    found.push((path.to_vec(), *number));
+                }
+            }
+            true
+        });
+        if found.is_empty() {
+            return (self, found);
+        }
+        let (bare, mut places) = self.unmark_deep_with_paths();
+        places.iter_mut().for_each(|(_, marks)| marks.retain(|mark| !matches!(mark, Mark::Deprecated(_))));
+        (bare.mark_paths(&places), found)
+    }
+
     /// Marks the places that exist in this value. A place inside of something null, unknown or missing marks the
     /// innermost part that does exist, so that a secret is not let go because its container is not known yet.
     pub fn mark_paths(mut self, places: &[(Path, Marks)]) -> Value {

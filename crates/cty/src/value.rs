@@ -8,6 +8,8 @@ use crate::{Number, Type, normalize, set};
 pub enum Mark {
     Sensitive,
     Ephemeral,
+    /// Comes from something that should not be used any longer. Whoever put the mark there knows by the number what it was.
+    Deprecated(u32),
 }
 
 pub type Marks = BTreeSet<Mark>;

@@ -83,8 +83,8 @@ fn split_key(text: &str) -> Option<(&str, Option<Key>)> {
     let Some(inside) = text.strip_suffix(']') else { return Some((text, None)) };
     if inside.ends_with('"') {
         let open = last_key(inside)?;
-        let name = serde_json::from_str(&inside[open + 1..]).ok()?;
-        return Some((&text[..open], Some(Key::Name(name))));
+        let name: String = serde_json::from_str(&inside[open + 1..]).ok()?;
+        return Some((&text[..open], Some(Key::Name(name.replace("$${", "${").replace("%%{", "%{")))));
     }
     let (before, index) = inside.rsplit_once('[')?;
     Some((before, Some(Key::Index(index.parse().ok()?))))
@@ -130,7 +130,11 @@ impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Key::Index(index) => write!(f, "{index}"),
-            Key::Name(name) => write!(f, "{}", serde_json::Value::from(name.as_str())),
+            // An address is an expression of the language: in its strings, these would begin a template.
+            Key::Name(name) => {
+                let quoted = serde_json::Value::from(name.as_str()).to_string();
+                f.write_str(&quoted.replace("${", "$${").replace("%{", "%%{"))
+            }
         }
     }
 }
@@ -147,12 +151,14 @@ mod tests {
             "time_static.now[\"a.b\\\"]c\"]",
             "data.coder_workspace.me",
             "module.net.time_static.now",
+            "time_static.now[\"$${a} %%{b}\"]",
             "module.net[\"x.y\"].module.sub[2].data.coder_workspace.me[\"k\"]",
         ] {
             let address = Address::parse(text).unwrap_or_else(|| panic!("{text} is not read"));
             assert_eq!(address.to_string(), text);
         }
         assert_eq!(Address::parse("module.net.time_static.now").unwrap().module, "module.net");
+        assert_eq!(Address::parse("a.b[\"$${a}\"]").unwrap().key, Some(Key::Name("${a}".to_owned())));
     }
 
     #[test]

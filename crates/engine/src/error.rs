@@ -13,6 +13,20 @@ pub struct Diagnostic {
     pub address: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<SourceRange>,
+    /// For whoever stands by; not kept, because nobody has looked whether all of it may be.
+    #[serde(skip)]
+    pub seen: Box<Seen>,
+}
+
+/// What was seen of what a diagnostic is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// The names in an expression, with what they stand for.
+    pub values: Vec<(String, String)>,
+    /// The sides of a comparison that does not hold, as a change in a plan's JSON.
+    pub difference: Option<serde_json::Value>,
+    /// The argument that a provider speaks of, as the places inside of the object's block; empty if it is the whole.
+    pub argument: Option<landform_protocol::Path>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +42,9 @@ pub struct SourceRange {
     pub file: String,
     pub line: usize,
     pub column: usize,
+    /// Where it ends, if that is known: line, and the column behind the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<(usize, usize)>,
 }
 
 impl Diagnostic {
@@ -38,6 +55,7 @@ impl Diagnostic {
             detail: detail.into(),
             address: None,
             range: None,
+            seen: Box::default(),
         }
     }
 

@@ -19,10 +19,10 @@ mod straight;
 mod workspace;
 
 pub use address::{Address, Key};
-pub use error::{Diagnostic, EngineError, Severity, SourceRange, Unsupported};
+pub use error::{Diagnostic, EngineError, Seen, Severity, SourceRange, Unsupported};
 pub use journal::{Intent, IntentAction, IntentId, Journal, Refused, Settlement};
 pub use plan::{Action, Adopt, Applied, ApplyRequest, Change, Doubted, Mode, Output, Plan, PlanRequest};
-pub use progress::{Progress, ProgressEvent, Silent, Stage};
+pub use progress::{Moment, Progress, ProgressEvent, Silent, Stage, Work};
 pub use straight::{Gate, Gone, Outline, Straight};
 pub use tokio_util::sync::CancellationToken as Stop;
 pub use workspace::{Engine, EngineKind, Variable, Workspace};

@@ -302,14 +302,51 @@ fn a_plan_is_applied_exactly_or_refused_as_stale() {
     };
     let (code, said) = run(&["apply", "p"]);
     assert_eq!(code, Some(1));
-    assert!(said.contains("the plan was made from another state"), "{said}");
+    assert!(said.contains("Saved plan is stale"), "{said}");
     folder.native(&["plan", "-out=p"]);
-    folder.tofu.write("main.tf", &format!("{MAIN}\n# changed\n")).unwrap();
-    let (code, said) = run(&["apply", "p"]);
-    assert_eq!(code, Some(1));
-    assert!(said.contains("the configuration has changed"), "{said}");
     assert_eq!(run(&["plan", "-detailed-exitcode"]).0, Some(2));
     assert_eq!(run(&["plan", "-detailed-exitcode", "-var=word=planned"]).0, Some(0));
+}
+
+#[test]
+fn a_saved_plan_is_applied_whatever_becomes_of_the_files() {
+    let main = "variable \"word\" {}\nresource \"terraform_data\" \"a\" { input = var.word }\n\
+                output \"word\" { value = terraform_data.a.output }\noutput \"file\" { value = file(\"x.txt\") }\n";
+    let lives: [fn(&Folder, &[&str]) -> Output; 2] = [Folder::tofu, Folder::native];
+    for life in lives {
+        let folder = Folder::new(main);
+        folder.tofu.write("x.txt", "planned").unwrap();
+        life(&folder, &["plan", "-out=p", "-var=word=planned"]);
+        folder.tofu.write("main.tf", &main.replace("var.word", "\"changed\"")).unwrap();
+        folder.tofu.write("x.txt", "changed").unwrap();
+        life(&folder, &["apply", "-var=word=planned", "p"]);
+        for name in ["word", "file"] {
+            let shown = life(&folder, &["output", "-json", name]);
+            assert_eq!(String::from_utf8_lossy(&shown.stdout).trim(), "\"planned\"", "{name}");
+        }
+    }
+}
+
+#[test]
+fn without_a_configuration_nothing_is_marked_for_destruction() {
+    let folder = Folder::new(MAIN);
+    folder.native(&["apply", "-auto-approve"]);
+    std::fs::remove_file(folder.tofu.folder().join("main.tf")).unwrap();
+    for args in [["plan", "-no-color"], ["apply", "-auto-approve"]] {
+        let native = Command::new(env!("CARGO_BIN_EXE_landform"))
+            .arg("tf")
+            .args(args)
+            .current_dir(folder.tofu.folder())
+            .env("LANDFORM_ENGINE", "native")
+            .output()
+            .unwrap();
+        for said in [folder.tofu.run(args).unwrap(), native] {
+            assert_eq!(said.status.code(), Some(1), "{args:?}");
+            assert!(text(&said).contains("No configuration files"), "{args:?}: {}", text(&said));
+        }
+    }
+    folder.native(&["destroy", "-auto-approve"]);
+    assert!(folder.native(&["state", "list"]).stdout.is_empty());
 }
 
 #[test]
@@ -335,7 +372,7 @@ fn what_is_wrong_or_not_supported_is_said_before_anything_happens() {
     assert!(run("locals {\n a = local.b\n b = local.a\n}\noutput \"o\" { value = local.a }\n").contains("Cycle"));
     let secret = "variable \"v\" {\n default = \"s\"\n sensitive = true\n}\noutput \"o\" { value = var.v }\n";
     assert!(run(secret).contains("Output refers to sensitive values"));
-    assert!(run("terraform { required_version = \"< 1.0\" }\n").contains("Unsupported OpenTofu Core version"));
+    assert!(run("language {\n compatible_with {\n  opentofu = \"< 1.0\"\n }\n}\n").contains("Incompatible module"));
     let counted = "resource \"terraform_data\" \"a\" {}\nresource \"terraform_data\" \"b\" { count = length(terraform_data.a.id) }\n";
     assert!(run(counted).contains("Invalid count argument"));
 }

@@ -193,3 +193,39 @@ fn mistakes_are_shown_with_their_lines_all_at_once() {
     }
     assert!(!Path::new(&folder.tofu.folder().join("terraform.tfstate")).exists(), "nothing was written");
 }
+
+/// A create that was interrupted is not made again before somebody has looked, however often that is asked for.
+#[test]
+fn what_may_have_been_created_is_not_created_again() {
+    let folder = Folder::new();
+    let main = r#"
+terraform {
+  required_providers {
+    time = { source = "hashicorp/time" }
+  }
+}
+resource "time_sleep" "slow" { create_duration = "4s" }
+"#;
+    folder.tofu.write("main.tf", main).unwrap();
+    folder.native(&["init"]);
+    let journal = folder.tofu.folder().join(".terraform.tfstate.journal");
+    let apply = ["apply", "-auto-approve"];
+    let mut killed = folder.command("native", &apply).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begin = std::time::Instant::now();
+    while !std::fs::read_to_string(&journal).is_ok_and(|text| text.contains("time_sleep.slow")) {
+        assert!(begin.elapsed().as_secs() < 60, "the create does not begin");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    for _ in 0..3 {
+        let refused = folder.command("native", &apply).output().unwrap();
+        let said = text(&refused);
+        assert_eq!(refused.status.code(), Some(1), "{said}");
+        assert!(said.contains("time_sleep.slow") && said.contains("landform tf state rm"), "{said}");
+    }
+    let answered = text(&folder.native(&["state", "rm", "time_sleep.slow"]));
+    assert!(answered.contains("no longer in doubt"), "{answered}");
+    folder.native(&apply);
+    assert!(!folder.tofu.folder().join(".terraform.tfstate.doubts").exists());
+}

@@ -6,11 +6,17 @@ pub struct SourceRange {
     pub file: String,
     pub line: usize,
     pub column: usize,
+    /// Where it ends: line, and the column behind the last one. No file that is read has more than these can count.
+    pub end: (u32, u32),
 }
 
 impl fmt::Display for SourceRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{},{}", self.file, self.line, self.column)
+        write!(f, "{}:{},{}-", self.file, self.line, self.column)?;
+        match self.end {
+            (line, column) if line as usize == self.line => write!(f, "{column}"),
+            (line, column) => write!(f, "{line},{column}"),
+        }
     }
 }
 
@@ -32,15 +38,27 @@ pub struct Diagnostic {
     pub summary: String,
     pub detail: String,
     pub range: Option<SourceRange>,
+    /// The names in the expression that it is about, with what they stand for; none if it is about no expression.
+    pub values: Option<Box<[(String, String)]>>,
 }
 
 impl Diagnostic {
     pub fn new(summary: impl Into<String>, detail: impl Into<String>) -> Diagnostic {
-        Diagnostic { cause: Cause::Invalid, summary: summary.into(), detail: detail.into(), range: None }
+        Diagnostic { cause: Cause::Invalid, summary: summary.into(), detail: detail.into(), range: None, values: None }
     }
 
     pub fn unsupported(construct: impl Into<String>) -> Diagnostic {
         Diagnostic { cause: Cause::Unsupported, ..Diagnostic::new("Unsupported construct", construct) }
+    }
+
+    /// An `import` block is about an object that another one, at this place, is about.
+    pub fn duplicate_import(address: &str, other: &SourceRange) -> Diagnostic {
+        let detail = format!(
+            "An import block for the resource {address:?} was already declared at {other}-{}. A resource can have only one \
+             import block.",
+            other.column + "import".len()
+        );
+        Diagnostic::new(format!("Duplicate import configuration for {address:?}"), detail)
     }
 
     pub fn at(mut self, range: SourceRange) -> Diagnostic {
@@ -52,8 +70,8 @@ impl Diagnostic {
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(range) = &self.range {
-            write!(f, "{range}: ")?;
+        if let Some(SourceRange { file, line, column, .. }) = &self.range {
+            write!(f, "{file}:{line},{column}: ")?;
         }
         write!(f, "{}: {}", self.summary, self.detail)
     }

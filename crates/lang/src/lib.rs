@@ -22,6 +22,8 @@ mod outline;
 mod reference;
 mod scope;
 mod source;
+mod suggest;
+mod syntax;
 mod tree;
 mod types;
 mod variables;
@@ -31,18 +33,20 @@ pub use budget::Budget;
 pub use console::{render_type, render_value};
 pub use defaults::Defaults;
 pub use diagnostics::{Cause, Diagnostic, Diagnostics, SourceRange};
-pub use eval::evaluate;
+pub use eval::{described, evaluate, sides_of_equality};
 pub use functions::{LEFT_TO_THE_CLI, function_names};
-pub use load::load;
+pub use load::{KeptFiles, OPENTOFU_VERSION, load, required_versions};
 pub use mention::{Mention, mentions, mentions_at};
 pub use module::{
-    Check, IgnoreChanges, Ignored, Import, ImportBy, Lifecycle, Local, Module, ModuleCall, Moved, Output,
-    ProviderConfig, Removed, Repetition, RequiredProvider, Resource, Trigger, Unsupported, Validation, Variable,
+    Check, Dependency, IgnoreChanges, Ignored, Import, ImportBy, Lifecycle, Local, Module, ModuleCall, Moved, Output,
+    ProviderConfig, Removed, Repetition, RequiredProvider, RequiredVersion, Resource, Trigger, Unsupported, Validation,
+    Variable,
 };
 pub use outline::{Outline, Part, outline, outline_body};
 pub use reference::{PathKind, Reference, body_references, references};
 pub use scope::{Impure, NoReferences, Scope, World};
 pub use source::{Body, Expr};
+pub use suggest::did_you_mean;
 pub use tree::Tree;
 pub use variables::{
     InputSource, Inputs, VariableFlag, check_validations, collect_inputs, module_variable_value, variable_value,

@@ -3,8 +3,13 @@
 mod blocks;
 mod calls;
 mod check;
+mod conditions;
+mod names;
 mod overrides;
+mod references;
 mod resources;
+mod terraform;
+mod version;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -13,7 +18,9 @@ use std::sync::Arc;
 use hcl_edit::structure::Structure;
 
 use crate::source::Source;
-use crate::{Body, Diagnostic, Diagnostics, Module, SourceRange, Unsupported};
+use crate::{Body, Diagnostic, Diagnostics, Module, Reference, RequiredVersion, SourceRange, Unsupported};
+
+pub use version::OPENTOFU_VERSION;
 
 /// More files than this is no folder of configuration.
 const MAX_FILES: usize = 1000;
@@ -21,15 +28,31 @@ const MAX_FILES: usize = 1000;
 /// Loads the files of one folder. An error means that the configuration is wrong; what is only outside of the
 /// subset is in [`Module::unsupported`], and then errors are left to the engine that does know all of the language.
 pub fn load(folder: &Path) -> Result<Module, Diagnostics> {
-    load_as(folder, "")
+    load_as(folder, "", None)
 }
 
-/// The same for a folder whose files are called by `prefix` and their name: a module's inside of another.
-pub(crate) fn load_as(folder: &Path, prefix: &str) -> Result<Module, Diagnostics> {
+/// What a folder says about the version of the tool, whatever else may be wrong with it or outside of the subset.
+pub fn required_versions(folder: &Path) -> Vec<RequiredVersion> {
+    read(folder, "", None).map(|loader| loader.module.required_versions).unwrap_or_default()
+}
+
+/// The same for a folder whose files are called by `prefix` and their name: a module's inside of another. Where files are
+/// `kept`, by these names, those of the folder do not matter any longer.
+pub(crate) fn load_as(folder: &Path, prefix: &str, kept: Option<&KeptFiles>) -> Result<Module, Diagnostics> {
+    read(folder, prefix, kept)?.finish()
+}
+
+fn read(folder: &Path, prefix: &str, kept: Option<&KeptFiles>) -> Result<Loader, Diagnostics> {
     let mut loader = Loader::new(folder, prefix);
     let (mut primary, mut overriding) = (Vec::new(), Vec::new());
-    for name in file_names(folder)? {
-        if let Some(body) = loader.parse_file(folder, &name)? {
+    let texts = match kept {
+        Some(kept) => kept_texts(kept, prefix),
+        None => read_texts(folder, prefix)?,
+    };
+    let kept = texts.iter().map(|(name, text)| (format!("{prefix}{name}"), text.clone()));
+    loader.module.files = Arc::new(kept.collect());
+    for (name, text) in texts {
+        if let Some(body) = loader.parse_file(&name, text) {
             if is_override(&name) { overriding.push(body) } else { primary.push(body) }
         }
     }
@@ -38,7 +61,30 @@ pub(crate) fn load_as(folder: &Path, prefix: &str) -> Result<Module, Diagnostics
     } else {
         loader.read_overridden(&primary, &overriding);
     }
-    loader.finish()
+    Ok(loader)
+}
+
+/// Files of configuration with their text, by their place as seen from the root module.
+pub type KeptFiles = BTreeMap<String, String>;
+
+fn kept_texts(kept: &KeptFiles, prefix: &str) -> Vec<(String, String)> {
+    let own = |(place, text): (&String, &String)| {
+        let name = place.strip_prefix(prefix)?;
+        (!name.contains('/')).then(|| (name.to_owned(), text.clone()))
+    };
+    kept.iter().filter_map(own).collect()
+}
+
+/// The files of a folder in the order of their names, each with its text.
+fn read_texts(folder: &Path, prefix: &str) -> Result<Vec<(String, String)>, Diagnostics> {
+    let read = |name: String| {
+        let text = std::fs::read_to_string(folder.join(&name)).map_err(|error| {
+            let start = SourceRange { file: format!("{prefix}{name}"), line: 1, column: 1, end: (1, 1) };
+            Diagnostic::new("Failed to read file", format!("The file {name} cannot be read: {error}.")).at(start)
+        })?;
+        Ok((name, text))
+    };
+    file_names(folder)?.into_iter().map(read).collect()
 }
 
 /// The endings of files of configuration; where two files differ by it only, the first of a pair counts.
@@ -85,8 +131,12 @@ fn file_names(folder: &Path) -> Result<Vec<String>, Diagnostics> {
 struct Loader {
     module: Module,
     prefix: String,
-    /// The resources seen so far: whether a data source, type and name.
-    declared: HashSet<(bool, String, String)>,
+    /// The resources seen so far: whether a data source, type and name; and where each is.
+    declared: HashMap<(bool, String, String), SourceRange>,
+    /// What is named in `depends_on`, wherever it stands.
+    dependencies: Vec<(Reference, SourceRange)>,
+    /// Where `required_providers` stands.
+    required_at: Option<SourceRange>,
     /// The data sources of checks, by type and name, with the check that each belongs to.
     scoped: HashMap<(String, String), String>,
     found: Vec<Diagnostic>,
@@ -96,6 +146,7 @@ impl Loader {
     fn new(folder: &Path, prefix: &str) -> Loader {
         let module = Module {
             folder: folder.to_path_buf(),
+            files: Arc::default(),
             variables: BTreeMap::new(),
             locals: BTreeMap::new(),
             outputs: BTreeMap::new(),
@@ -109,26 +160,32 @@ impl Loader {
             required_providers: BTreeMap::new(),
             required_versions: Vec::new(),
             ignored: Vec::new(),
+            warnings: Vec::new(),
+            mentions: Vec::new(),
             problems: Vec::new(),
             unsupported: Vec::new(),
         };
-        let (declared, scoped) = (HashSet::new(), HashMap::new());
-        Loader { module, prefix: prefix.to_owned(), declared, scoped, found: Vec::new() }
+        let (declared, scoped) = (HashMap::new(), HashMap::new());
+        Loader {
+            module,
+            prefix: prefix.to_owned(),
+            declared,
+            dependencies: Vec::new(),
+            required_at: None,
+            scoped,
+            found: Vec::new(),
+        }
     }
 
     /// Reads a file; what cannot be read is noted.
-    fn parse_file(&mut self, folder: &Path, name: &str) -> Result<Option<Body>, Diagnostics> {
+    fn parse_file(&mut self, name: &str, text: String) -> Option<Body> {
         let shown = format!("{}{name}", self.prefix);
-        let start = SourceRange { file: shown.clone(), line: 1, column: 1 };
-        let text = std::fs::read_to_string(folder.join(name)).map_err(|error| {
-            Diagnostic::new("Failed to read file", format!("The file {name} cannot be read: {error}.")).at(start)
-        })?;
         let source = if name.ends_with(".json") { Source::of_json(shown, text) } else { Ok(Source::new(shown, text)) };
         match source.and_then(Source::parse_body) {
-            Ok(body) => Ok(Some(body)),
+            Ok(body) => Some(body),
             Err(diagnostics) => {
                 self.report(diagnostics);
-                Ok(None)
+                None
             }
         }
     }
@@ -150,6 +207,7 @@ impl Loader {
     }
 
     fn finish(mut self) -> Result<Module, Diagnostics> {
+        Diagnostics::check(self.version_problems())?;
         self.module.resources.sort_by_key(crate::Resource::address);
         let wrong = std::mem::take(&mut self.found);
         self.check_module();

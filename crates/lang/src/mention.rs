@@ -70,7 +70,7 @@ fn blocks(body: &Body, name: &str, found: &mut Vec<Mention>) -> Vec<Body> {
     bodies
 }
 
-fn mention((root, operators): &Traversal) -> Option<Mention> {
+pub(crate) fn mention((root, operators): &Traversal) -> Option<Mention> {
     let (reference, used) = Reference::read(root, operators).ok()?;
     let mut steps: Path = operators.iter().map_while(fixed).skip(used).collect();
     let is_key = |step: Option<&Step>| matches!(step, Some(Step::Key(_) | Step::Index(_)));

@@ -1,15 +1,21 @@
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use hcl_edit::expr::Expression;
 use landform_cty::{Type, Value};
 
 use crate::defaults::Defaults;
-use crate::{Body, Diagnostic, Expr, Reference, SourceRange};
+use crate::load::KeptFiles;
+use crate::{Body, Diagnostic, Expr, Mention, Reference, SourceRange};
 
 /// One folder of configuration.
 #[derive(Clone, Debug)]
 pub struct Module {
     pub folder: PathBuf,
+    /// What it was read from, whatever becomes of the folder since.
+    pub files: Arc<KeptFiles>,
     pub variables: BTreeMap<String, Variable>,
     pub locals: BTreeMap<String, Local>,
     pub outputs: BTreeMap<String, Output>,
@@ -23,8 +29,12 @@ pub struct Module {
     pub providers: Vec<ProviderConfig>,
     pub required_providers: BTreeMap<String, RequiredProvider>,
     /// Constraints on the version of the tool itself.
-    pub required_versions: Vec<String>,
+    pub required_versions: Vec<RequiredVersion>,
     pub ignored: Vec<Ignored>,
+    pub warnings: Vec<Diagnostic>,
+    /// What expressions mention of resources and data sources, with where they do: whether there is such a thing only the
+    /// provider's schema can tell.
+    pub mentions: Vec<(Mention, SourceRange)>,
     /// What is wrong with what expressions refer to. Evaluating them finds it too; who does not evaluate looks here.
     pub problems: Vec<Diagnostic>,
     /// What is not done here exactly as OpenTofu does it. Unless this is empty the rest is not to be relied upon.
@@ -46,8 +56,24 @@ pub struct Variable {
     pub sensitive: bool,
     pub ephemeral: bool,
     pub nullable: bool,
+    /// What whoever sets it is told.
+    pub deprecated: Option<String>,
     pub validations: Vec<Validation>,
     pub range: SourceRange,
+}
+
+/// What is named in a `depends_on`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dependency {
+    pub reference: Reference,
+    /// The one instance that is named. It stands for all of them, but a plan shows it as it is written.
+    pub key: Option<String>,
+}
+
+impl fmt::Display for Dependency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.reference, self.key.as_deref().unwrap_or_default())
+    }
 }
 
 /// A condition that must hold, and what to say where it does not: of a variable, a resource, an output or a check.
@@ -72,7 +98,9 @@ pub struct Output {
     pub description: String,
     pub sensitive: bool,
     pub ephemeral: bool,
-    pub depends_on: Vec<Reference>,
+    /// What whoever uses it is told.
+    pub deprecated: Option<String>,
+    pub depends_on: Vec<Dependency>,
     pub preconditions: Vec<Validation>,
     pub range: SourceRange,
 }
@@ -108,7 +136,7 @@ pub struct Resource {
     pub lifecycle: Lifecycle,
     /// The provider that the block names, if it names one: its local name and alias.
     pub provider: Option<(String, Option<String>)>,
-    pub depends_on: Vec<Reference>,
+    pub depends_on: Vec<Dependency>,
     /// What belongs to the provider: the block without `count` and the like.
     pub body: Body,
     /// The check that a data source is a part of: nothing else may refer to it, and it fails nothing else.
@@ -167,7 +195,7 @@ pub enum IgnoreChanges {
     #[default]
     None,
     All,
-    Paths(Vec<landform_cty::Path>),
+    Paths(Vec<(landform_cty::Path, SourceRange)>),
 }
 
 /// A `module` block.
@@ -176,7 +204,7 @@ pub struct ModuleCall {
     pub name: String,
     pub source: String,
     pub repetition: Repetition,
-    pub depends_on: Vec<Reference>,
+    pub depends_on: Vec<Dependency>,
     /// The module's own name and alias for a provider, and what the caller means by it.
     pub providers: BTreeMap<(String, Option<String>), (String, Option<String>)>,
     pub inputs: BTreeMap<String, Expr>,
@@ -195,8 +223,8 @@ pub struct Moved {
 #[derive(Clone, Debug)]
 pub struct Removed {
     pub from: String,
-    /// Whether the object goes too, or is only forgotten.
-    pub destroy: bool,
+    /// Whether the object goes too, or is only forgotten. Without a word about it the object stays.
+    pub destroy: Option<bool>,
     pub range: SourceRange,
 }
 
@@ -208,6 +236,20 @@ pub struct Import {
     pub by: ImportBy,
     pub for_each: Option<Expr>,
     pub range: SourceRange,
+}
+
+impl Import {
+    /// The address, if nothing has to be evaluated to know it.
+    pub fn constant_target(&self) -> Option<String> {
+        let part = |(name, key): &(String, Option<Expr>)| match key.as_ref().map(|key| &key.node) {
+            None => Some(name.clone()),
+            Some(Expression::String(key)) => Some(format!("{name}[{}]", serde_json::Value::from(key.as_str()))),
+            Some(Expression::Number(index)) => Some(format!("{name}[{}]", index.value())),
+            Some(_) => None,
+        };
+        let parts: Option<Vec<String>> = self.to.iter().map(part).collect();
+        parts.filter(|_| self.for_each.is_none()).map(|parts| parts.join("."))
+    }
 }
 
 /// How an `import` block names the object that it is about.
@@ -239,6 +281,8 @@ pub struct Check {
 pub struct ProviderConfig {
     pub name: String,
     pub alias: Option<String>,
+    /// A constraint on the provider's version, which belongs into `required_providers` today.
+    pub version: Option<String>,
     pub body: Body,
     pub range: SourceRange,
 }
@@ -247,6 +291,17 @@ pub struct ProviderConfig {
 pub struct RequiredProvider {
     pub source: Option<String>,
     pub version: Option<String>,
+    /// The configurations that callers must pass (`configuration_aliases`), and where each is named.
+    pub aliases: BTreeMap<String, SourceRange>,
+}
+
+/// A constraint on the version of the tool itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequiredVersion {
+    pub constraint: String,
+    pub range: SourceRange,
+    /// Whether OpenTofu heeds it: what a `.tf` file requires is meant for Terraform.
+    pub binding: bool,
 }
 
 /// A block that has no effect here, because Landform sees to it itself.

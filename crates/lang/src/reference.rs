@@ -6,7 +6,7 @@ use hcl_edit::structure::{Block, Structure};
 use hcl_edit::template::{Directive, Element, Template};
 use hcl_edit::visit::Visit;
 
-use crate::{Body, Diagnostic, Expr, SourceRange};
+use crate::{Body, Diagnostic, Expr, Mention, SourceRange};
 
 /// What an expression can refer to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -112,8 +112,10 @@ impl Reference {
                     "The {root:?} object cannot be accessed directly. Instead, access one of its attributes."
                 ));
             }
-            ("count" | "path" | "terraform" | "tofu", Some(name))
-            | ("each" | "ephemeral" | "template" | "lazy" | "arg", Some(name)) => {
+            ("count" | "each" | "path" | "terraform" | "tofu", Some(name)) => {
+                return Err(no_such_attribute(root, name));
+            }
+            ("ephemeral" | "template" | "lazy" | "arg", Some(name)) => {
                 return Err(Diagnostic::unsupported(format!("reference to {root}.{name}")));
             }
             ("ephemeral", None) => {
@@ -138,6 +140,27 @@ impl Reference {
         };
         Ok((reference, 1))
     }
+}
+
+fn no_such_attribute(object: &str, name: &str) -> Diagnostic {
+    let there = match object {
+        "count" => {
+            " The only supported attribute is count.index, which is the index of each instance of a resource block that has \
+             the \"count\" argument set."
+                .to_owned()
+        }
+        "each" => {
+            " The supported attributes are each.key and each.value, the current key and value pair of the \"for_each\" \
+             attribute set."
+                .to_owned()
+        }
+        "path" => crate::did_you_mean(name, ["module", "root", "cwd"]),
+        _ => format!(
+            " The only supported attribute is {object}.workspace, the name of the currently-selected workspace."
+        ),
+    };
+    let detail = format!("The {object:?} object does not have an attribute named {name:?}.{there}");
+    Diagnostic::new(format!("Invalid {object:?} attribute"), detail)
 }
 
 /// Everything that an expression refers to, in the order of the text. References that cannot be read are left out:
@@ -170,7 +193,28 @@ pub(crate) fn traversals(expr: &Expr) -> (Vec<Traversal>, bool) {
     (found, calls)
 }
 
-/// The same for all expressions inside a block.
+/// The same of a part of an expression.
+pub(crate) fn traversals_of(expr: &Expression) -> Vec<Traversal> {
+    let mut ignore = |_: Construct| {};
+    let mut finder = Finder { traversals: Some(Vec::new()), ..Finder::new(&mut ignore) };
+    finder.visit_expr(expr);
+    finder.traversals.unwrap_or_default()
+}
+
+/// What is wrong with an expression in a place where no function may be called.
+pub(crate) fn calls_a_function(expr: &Expr) -> Option<Diagnostic> {
+    let mut first = None;
+    let mut note = |construct: Construct| {
+        if matches!(construct.kind, ConstructKind::Function(_)) {
+            first.get_or_insert(construct.span);
+        }
+    };
+    Finder::new(&mut note).visit_expr(&expr.node);
+    let problem = Diagnostic::new("Function calls not allowed", "Functions may not be called here.");
+    first.map(|span| problem.at(expr.source.range(span)))
+}
+
+/// Everything that the expressions inside a block refer to, as it is written.
 pub(crate) fn body_traversals(body: &Body) -> Vec<Traversal> {
     let mut ignore = |_: Construct| {};
     let mut finder = Finder { traversals: Some(Vec::new()), ..Finder::new(&mut ignore) };
@@ -186,16 +230,30 @@ pub(crate) fn template_roots(template: &Template) -> Vec<(String, Place)> {
     finder.roots
 }
 
-/// A reference as it was written, with where it stands; `Err` if it is none that can be resolved.
-pub(crate) type Found = (Result<Reference, Diagnostic>, SourceRange);
+/// A reference as it was written, with where it stands.
+pub(crate) struct Found {
+    /// `Err` if it is none that can be resolved.
+    pub reference: Result<Reference, Diagnostic>,
+    /// The same with what follows it.
+    pub mention: Option<Mention>,
+    pub range: SourceRange,
+}
 
 /// What loading wants to know about an expression: its references and its constructs.
 /// `bound` are names that mean something only where it stands.
 pub(crate) fn inspect(expr: &Expr, bound: &[String], on_construct: &mut dyn FnMut(Construct)) -> Vec<Found> {
     let mut finder = Finder::new(on_construct);
     finder.bound = bound.to_vec();
+    finder.traversals = Some(Vec::new());
     finder.visit_expr(&expr.node);
-    finder.found.into_iter().map(|(reference, span)| (reference, expr.source.range(span))).collect()
+    let traversals = finder.traversals.unwrap_or_default();
+    let found = finder.found.into_iter().zip(&traversals);
+    let each = |((reference, span), traversal)| Found {
+        reference,
+        mention: crate::mention::mention(traversal),
+        range: expr.source.range(span),
+    };
+    found.map(each).collect()
 }
 
 /// Something in an expression that may be outside of the subset.

@@ -49,10 +49,7 @@ pub enum Impure {
 pub struct NoReferences;
 
 impl Scope for NoReferences {
-    fn resolve(&self, reference: &Reference) -> Result<Value, Diagnostic> {
-        Err(Diagnostic::new(
-            "Variables not allowed",
-            format!("Variables may not be used here, but this refers to {reference}."),
-        ))
+    fn resolve(&self, _reference: &Reference) -> Result<Value, Diagnostic> {
+        Err(Diagnostic::new("Variables not allowed", "Variables may not be used here."))
     }
 }

@@ -31,12 +31,18 @@ impl File {
         Arc::new(File { name, text, line_starts, json })
     }
 
-    fn range(&self, offset: usize) -> SourceRange {
+    /// Line and column.
+    fn position(&self, offset: usize) -> (usize, usize) {
         let offset = offset.min(self.text.len());
         let line = self.line_starts.partition_point(|start| *start <= offset);
         let start = self.line_starts[line - 1];
-        let column = self.text.get(start..offset).map_or(1, |before| before.chars().count() + 1);
-        SourceRange { file: self.name.clone(), line, column }
+        (line, self.text.get(start..offset).map_or(1, |before| before.chars().count() + 1))
+    }
+
+    fn range(&self, begin: usize, end: usize) -> SourceRange {
+        let (line, column) = self.position(begin);
+        let (end_line, end_column) = self.position(end.max(begin));
+        SourceRange { file: self.name.clone(), line, column, end: (end_line as u32, end_column as u32) }
     }
 }
 
@@ -73,7 +79,7 @@ impl Source {
     pub fn of_json(name: impl Into<String>, text: impl Into<String>) -> Result<Source, Diagnostics> {
         let file = File::new(name.into(), text.into(), true);
         check_size(&file.name, &file.text)?;
-        let place = |offset: usize| file.range(offset);
+        let place = |offset: usize| file.range(offset, offset);
         let (text, origins) = json_syntax::to_native(&file.text, &place)?;
         let part = |(begin, offset): (usize, usize)| Part { begin, file: file.clone(), offset };
         let parts = std::iter::once((0, 0)).chain(origins).map(part).collect();
@@ -98,9 +104,12 @@ impl Source {
     }
 
     pub fn range(&self, span: Option<Range<usize>>) -> SourceRange {
-        let offset = span.map_or(0, |span| span.start);
-        let part = self.part(offset);
-        part.file.range(part.offset + (offset - part.begin))
+        let span = span.unwrap_or(0..0);
+        let (first, last) = (self.part(span.start), self.part(span.end));
+        let begin = first.offset + (span.start - first.begin);
+        // In JSON, what is written as one thing may come from several places: then only its beginning is told.
+        let one = first.begin == last.begin && !first.file.json;
+        first.file.range(begin, if one { first.offset + (span.end - first.begin) } else { begin })
     }
 
     /// Whether this place was written in JSON.
@@ -175,27 +184,32 @@ impl Source {
         span.is_some_and(|span| span.start > 0 && self.flush_heredocs.contains(&(span.start - 1)))
     }
 
-    fn syntax_error(&self, error: &hcl_edit::parser::Error) -> Diagnostic {
+    fn syntax_error(&self, error: &hcl_edit::parser::Error) -> Diagnostics {
         let at = error.location();
         let range = self.range(Some(at.offset()..at.offset()));
         // Limits of this parser that HCL's does not have.
         let limited = ["nesting depth", "binary operation", "redefined object key"];
         if limited.iter().any(|limit| error.message().contains(limit)) {
-            return Diagnostic::unsupported(error.message()).at(range);
+            return Diagnostic::unsupported(error.message()).at(range).into();
         }
         // Nor does it read numbers beyond those of a double.
         let line = self.text.lines().nth(at.line().saturating_sub(1)).unwrap_or_default();
         if has_large_exponent(line) {
-            return Diagnostic::unsupported("a number with an exponent this large").at(range);
+            return Diagnostic::unsupported("a number with an exponent this large").at(range).into();
         }
         // The parser's place may be inside of a character.
         let rest = self.text.get(at.offset().min(self.text.len())..);
         if rest.is_some_and(|rest| rest.trim().is_empty()) && self.text.contains('{') {
             let detail = "There is no closing brace for this block before the end of the file. This may be caused by \
                           incorrect brace nesting elsewhere in this file.";
-            return Diagnostic::new("Unclosed configuration block", detail).at(range);
+            return Diagnostic::new("Unclosed configuration block", detail).at(range).into();
         }
-        Diagnostic::new("Invalid syntax", error.message()).at(range)
+        let named = crate::syntax::mistakes(&self.text, at.offset(), error.message());
+        if named.is_empty() {
+            return Diagnostic::new("Invalid syntax", error.message()).at(range).into();
+        }
+        let each = |(summary, detail): (&str, String)| Diagnostic::new(summary, detail).at(range.clone());
+        Diagnostics(named.into_iter().map(each).collect())
     }
 }
 
@@ -244,6 +258,11 @@ impl Expr {
     /// Parses an expression that stands alone, for instance in a `-var` argument. `name` is what diagnostics call it.
     pub fn parse(name: &str, text: &str) -> Result<Expr, Diagnostics> {
         Source::new(name, text).parse_expr()
+    }
+
+    /// Whether it is an object that is written out.
+    pub fn is_object(&self) -> bool {
+        matches!(self.node, Expression::Object(_))
     }
 
     pub fn range(&self) -> SourceRange {
@@ -337,6 +356,13 @@ impl Body {
             Diagnostic::new("Unsupported argument", format!("An argument named {name:?} is not expected here.{hint}"))
         };
         problem.at(self.place(attribute))
+    }
+
+    /// The first line of a block, up to its last label.
+    pub(crate) fn header(&self, block: &structure::Block) -> SourceRange {
+        let begin = block.ident.span();
+        let end = block.labels.last().and_then(|label| label.span()).or(begin.clone());
+        self.source.range(begin.zip(end).map(|(begin, end)| begin.start..end.end.max(begin.end)))
     }
 
     pub(crate) fn place(&self, node: &impl Span) -> SourceRange {

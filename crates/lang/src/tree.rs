@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use crate::load::load_as;
+use crate::load::{KeptFiles, load_as};
 use crate::{Diagnostic, Diagnostics, Module, Unsupported};
 
 /// How deep modules may be nested; more is a module that calls itself.
@@ -20,13 +20,18 @@ impl Tree {
     /// Loads the module of a folder and all local modules below it. An error means that something in it is wrong; what is
     /// only outside of the subset is in [`Tree::unsupported`].
     pub fn load(folder: &Path) -> Result<Tree, Diagnostics> {
-        Tree::load_at(folder, Path::new(""), 0)
+        Tree::load_at(folder, Path::new(""), None, 0)
     }
 
-    fn load_at(root: &Path, place: &Path, depth: usize) -> Result<Tree, Diagnostics> {
+    /// The same of files that were kept ([`Module::files`]): what else the configuration reads is still in the folder.
+    pub fn load_kept(folder: &Path, kept: &KeptFiles) -> Result<Tree, Diagnostics> {
+        Tree::load_at(folder, Path::new(""), Some(kept), 0)
+    }
+
+    fn load_at(root: &Path, place: &Path, kept: Option<&KeptFiles>, depth: usize) -> Result<Tree, Diagnostics> {
         let shown = place.to_string_lossy().replace('\\', "/");
         let prefix = if shown.is_empty() { String::new() } else { format!("{shown}/") };
-        let module = load_as(&root.join(place), &prefix)?;
+        let module = load_as(&root.join(place), &prefix, kept)?;
         let mut children = BTreeMap::new();
         let mut found = Vec::new();
         for call in module.calls.values().filter(|call| call.source.starts_with('.')) {
@@ -35,12 +40,12 @@ impl Tree {
                 let detail = format!("The module {:?} is nested more than {MAX_DEPTH} deep.", call.name);
                 return Err(Diagnostic::new("Module cycle", detail).at(call.range.clone()).into());
             }
-            if !root.join(&inner).is_dir() {
+            if kept.is_none() && !root.join(&inner).is_dir() {
                 let detail = format!("Unable to evaluate directory symlink: {} does not exist.", call.source);
                 found.push(Diagnostic::new("Unreadable module directory", detail).at(call.range.clone()));
                 continue;
             }
-            match Tree::load_at(root, &inner, depth + 1) {
+            match Tree::load_at(root, &inner, kept, depth + 1) {
                 Ok(child) => drop(children.insert(call.name.clone(), child)),
                 Err(diagnostics) => found.extend(diagnostics),
             }

@@ -11,6 +11,15 @@ pub(crate) fn parse_type(expr: &Expr) -> Result<(Type, Defaults), Diagnostics> {
     Reader { expr }.read(&expr.node)
 }
 
+fn needs_argument(constructor: &str) -> String {
+    let what = match constructor {
+        "object" => "attribute types and values as a map",
+        "tuple" => "element types as a list",
+        _ => "element type",
+    };
+    format!("The {constructor} type constructor requires one argument specifying the {what}.")
+}
+
 struct Reader<'a> {
     expr: &'a Expr,
 }
@@ -26,10 +35,10 @@ impl Reader<'_> {
                 "number" => plain(Type::Number),
                 "bool" => plain(Type::Bool),
                 "any" => plain(Type::Dynamic),
-                "list" | "set" | "map" => Err(self.unsupported(node, &format!("the old type {:?}", name.as_str()))),
-                "object" | "tuple" => {
-                    Err(self.invalid(node, format!("The {} type constructor requires an argument.", name.as_str())))
-                }
+                // Alone in these two places, as they were written in the days of quoted types.
+                "list" if self.is_whole(node) => plain(Type::list(Type::Dynamic)),
+                "map" if self.is_whole(node) => plain(Type::map(Type::Dynamic)),
+                name @ ("list" | "set" | "map" | "object" | "tuple") => Err(self.invalid(node, needs_argument(name))),
                 other => Err(self.invalid(node, format!("The keyword {other:?} is not a valid type specification."))),
             },
             Expression::FuncCall(call) => {
@@ -45,14 +54,27 @@ impl Reader<'_> {
                         node,
                         "Keyword \"optional\" is valid only as a modifier for object type attributes.".into(),
                     )),
-                    ("list" | "set" | "map" | "tuple" | "object", _) => Err(self.invalid(
-                        node,
-                        format!("The {name} type constructor requires one argument of the right form."),
-                    )),
+                    ("tuple", [_]) => {
+                        let detail = "Tuple type constructor requires a list of element types.";
+                        Err(self.invalid(node, detail.into()))
+                    }
+                    ("object", [_]) => {
+                        let detail = "Object type constructor requires a map whose keys are attribute names and whose values \
+                                      are the corresponding attribute types.";
+                        Err(self.invalid(node, detail.into()))
+                    }
+                    ("list" | "set" | "map" | "tuple" | "object", _) => Err(self.invalid(node, needs_argument(name))),
+                    ("string" | "number" | "bool", _) => {
+                        Err(self.invalid(node, format!("Primitive type keyword {name:?} does not expect arguments.")))
+                    }
+                    ("any", _) => {
+                        let detail = "Type constraint keyword \"any\" does not expect arguments.";
+                        Err(self.invalid(node, detail.into()))
+                    }
                     _ => Err(self.invalid(node, format!("Keyword {name:?} is not a valid type constructor."))),
                 }
             }
-            Expression::String(_) => Err(self.unsupported(node, "a type in quotes")),
+            Expression::String(name) if self.is_whole(node) => Err(self.quoted(node, name.value())),
             _ => Err(self.invalid(
                 node,
                 "A type specification is either a primitive type keyword (bool, number, string) or a complex type \
@@ -95,7 +117,12 @@ impl Reader<'_> {
                 (wanted, default) = match arguments.as_slice() {
                     [ty] => (*ty, None),
                     [ty, default] => (*ty, Some(*default)),
-                    _ => {
+                    [_, _, ..] => {
+                        let detail = "Optional attribute modifier expects at most two arguments: the attribute type, and a \
+                                      default value.";
+                        return Err(self.invalid(wanted, detail.into()));
+                    }
+                    [] => {
                         let detail = "Optional attribute modifier requires the attribute type as its argument.";
                         return Err(self.invalid(wanted, detail.into()));
                     }
@@ -114,6 +141,9 @@ impl Reader<'_> {
 
     fn read_default(&self, node: &Expression, ty: &Type) -> Result<Value, Diagnostics> {
         let expr = Expr { node: node.clone(), source: self.expr.source.clone() };
+        if let Some(problem) = crate::reference::calls_a_function(&expr) {
+            return Err(problem.into());
+        }
         let value = evaluate(&expr, &NoReferences, &mut Budget::default())?;
         value.convert(ty).map_err(|error| {
             let detail = format!("This default value is not compatible with the attribute's type constraint: {error}.");
@@ -125,8 +155,34 @@ impl Reader<'_> {
         Diagnostic::new("Invalid type specification", detail).at(self.range(node)).into()
     }
 
-    fn unsupported(&self, node: &Expression, construct: &str) -> Diagnostics {
-        Diagnostic::unsupported(construct).at(self.range(node)).into()
+    /// Whether this is all of the constraint, and not a part of it.
+    fn is_whole(&self, node: &Expression) -> bool {
+        std::ptr::eq(node, &self.expr.node)
+    }
+
+    fn quoted(&self, node: &Expression, name: &str) -> Diagnostics {
+        let without = match name {
+            "string" => "string",
+            "list" => "list(string)",
+            "map" => "map(string)",
+            _ => {
+                let detail = "To provide a full type expression, remove the surrounding quotes and give the type expression \
+                              directly.";
+                return Diagnostic::new("Invalid legacy variable type hint", detail).at(self.range(node)).into();
+            }
+        };
+        let explain = match name {
+            "string" => "Remove the quotes around \"string\".".to_owned(),
+            name => format!(
+                "Remove the quotes around {name:?} and write {without} instead to explicitly indicate that the {name} \
+                 elements are strings."
+            ),
+        };
+        let detail = format!(
+            "OpenTofu 0.11 and earlier required type constraints to be given in quotes, but that form is now deprecated and \
+             will be removed in a future version of OpenTofu. {explain}"
+        );
+        Diagnostic::new("Invalid quoted type constraints", detail).at(self.range(node)).into()
     }
 
     fn range(&self, node: &Expression) -> crate::SourceRange {

@@ -37,7 +37,8 @@ pub enum VariableFlag {
 }
 
 /// Gathers inputs as OpenTofu does. Later sources win: `TF_VAR_*`, `terraform.tfvars`, `terraform.tfvars.json`,
-/// `*.auto.tfvars` and `*.auto.tfvars.json` by name, then the flags in their order.
+/// `*.auto.tfvars` and `*.auto.tfvars.json` by name, then the flags in their order. Files may have values for variables that the
+/// module does not declare.
 pub fn collect_inputs(
     module: &Module,
     flags: &[VariableFlag],
@@ -70,8 +71,6 @@ pub fn collect_inputs(
             }
         }
     }
-    // Files may have values for other configurations, too.
-    inputs.retain(|name, _| module.variables.contains_key(name));
     Ok(inputs)
 }
 
@@ -114,7 +113,8 @@ fn read_file(path: &Path, name: &str) -> Result<Inputs, Diagnostics> {
                     "Blocks are not allowed here: {:?} must be assigned with an equals sign.",
                     block.ident.as_str()
                 );
-                found.push(Diagnostic::new("Unexpected block", detail).at(body.place(&block.ident)));
+                let summary = format!("Unexpected {:?} block", block.ident.as_str());
+                found.push(Diagnostic::new(summary, detail).at(body.place(&block.ident)));
             }
         }
     }
@@ -131,6 +131,14 @@ pub fn variable_value(variable: &Variable, given: Option<&InputSource>) -> Resul
 /// The same for a value that is one already: what a module's caller gives.
 pub fn module_variable_value(variable: &Variable, given: Option<Value>) -> Result<Value, Diagnostics> {
     let name = &variable.name;
+    let refused = given.as_ref().is_some_and(Value::is_null) && !variable.nullable && variable.default.is_none();
+    if refused {
+        let detail = format!(
+            "The given value is not suitable for var.{name} defined at {}: required variable may not be set to null.",
+            variable.range
+        );
+        return Err(Diagnostic::new("Required variable not set", detail).at(variable.range.clone()).into());
+    }
     // A null stands for the default only where null is no value of its own.
     let given = given.filter(|value| variable.nullable || !value.is_null());
     let Some(value) = given.or_else(|| variable.default.clone()) else {
@@ -175,7 +183,18 @@ fn constant(expr: &Expr) -> Result<Value, Diagnostics> {
         }
     });
     Diagnostics::check(found)?;
-    evaluate(expr, &NoReferences, &mut Budget::default())
+    without_references(expr)
+}
+
+/// Evaluates an expression in which nothing can be referred to, not even by half a name.
+pub(crate) fn without_references(expr: &Expr) -> Result<Value, Diagnostics> {
+    evaluate(expr, &NoReferences, &mut Budget::default()).map_err(|mut found| {
+        for problem in found.0.iter_mut().filter(|problem| problem.summary == "Invalid reference") {
+            problem.summary = "Variables not allowed".to_owned();
+            problem.detail = "Variables may not be used here.".to_owned();
+        }
+        found
+    })
 }
 
 /// Checks a variable's `validation` blocks. The scope must know the variable itself. A condition that is not known yet

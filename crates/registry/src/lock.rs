@@ -56,6 +56,11 @@ impl LockFile {
         self.providers.get(source).map(|locked| &locked.version)
     }
 
+    /// All choices.
+    pub fn selections(&self) -> impl Iterator<Item = (&Source, &Locked)> {
+        self.providers.iter()
+    }
+
     pub fn locked(&self, source: &Source) -> Option<&Locked> {
         self.providers.get(source)
     }

@@ -140,7 +140,7 @@ fn find_in_hcl(name: &str, text: &str, found: &mut Vec<Diagnostic>) {
             let kind = block.ident.as_str();
             if kind == "backend" || kind == "cloud" {
                 let line = block.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
-                let range = SourceRange { file: name.to_owned(), line, column: 1 };
+                let range = SourceRange { file: name.to_owned(), line, column: 1, end: None };
                 found.push(ignored(kind, Some(range)));
             }
         }
@@ -153,7 +153,7 @@ fn find_in_json(name: &str, text: &str, found: &mut Vec<Diagnostic>) {
     let blocks = terraform.as_array().cloned().unwrap_or_else(|| vec![terraform]);
     for kind in ["backend", "cloud"] {
         if blocks.iter().any(|b| b.get(kind).is_some()) {
-            found.push(ignored(kind, Some(SourceRange { file: name.to_owned(), line: 1, column: 1 })));
+            found.push(ignored(kind, Some(SourceRange { file: name.to_owned(), line: 1, column: 1, end: None })));
         }
     }
 }
@@ -165,6 +165,7 @@ fn ignored(kind: &str, range: Option<SourceRange>) -> Diagnostic {
         detail: "Landform keeps the state itself, sealed and versioned.".to_owned(),
         address: None,
         range,
+        seen: Default::default(),
     }
 }
 

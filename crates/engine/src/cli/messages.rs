@@ -134,6 +134,7 @@ impl Heard {
                 detail: String::new(),
                 address: None,
                 range: None,
+                seen: Default::default(),
             });
         }
         self.diagnostics
@@ -160,7 +161,9 @@ fn diagnostic(message: &Value) -> Diagnostic {
             file: file.to_owned(),
             line: number("line"),
             column: number("column"),
+            end: None,
         }),
+        seen: Default::default(),
     }
 }
 
@@ -194,7 +197,7 @@ mod tests {
             assert!(heard.line(error).is_some());
         }
         let range = heard.diagnostics[0].range.clone();
-        assert_eq!(range, Some(SourceRange { file: "main.tf".to_owned(), line: 3, column: 9 }));
+        assert_eq!(range, Some(SourceRange { file: "main.tf".to_owned(), line: 3, column: 9, end: None }));
         let all = heard.into_diagnostics();
         assert_eq!(all.len(), DIAGNOSTICS_KEPT + 1);
         assert_eq!(all.last().unwrap().summary, "7 more diagnostics were left out");

@@ -31,7 +31,8 @@ pub(super) struct Prepared {
     pub folder: PathBuf,
     /// The lock file pins the hashes of the providers; empty if the configuration needs none.
     lock: Vec<u8>,
-    /// The providers are the very files that `init` has compared with the lock file.
+    /// The providers are the very files that `init` has compared with the lock file. Where one is gone from the mirror, the
+    /// CLI complains.
     as_compared: bool,
     /// All its providers together are small programs.
     pub is_small: bool,
@@ -63,7 +64,6 @@ impl Prepared {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(e) => return Err(failed(&path, e)),
         };
-        // One that is gone from the mirror is for the CLI to complain of.
         let providers = providers_of(&folder).ok();
         let is_small = providers.iter().any(|files| files.iter().map(|(_, found)| found.len()).sum::<u64>() < SMALL);
         let compared = std::fs::read(folder.join(COMPARED)).ok();
@@ -173,25 +173,57 @@ impl PreparedFolders {
         stop: &Stop,
     ) -> Result<Prepared, EngineError> {
         let place = self.cache.join(key);
-        if let Some(ready) = Prepared::open(place.clone())? {
+        if let Some(ready) = Prepared::open(place.clone())?.filter(|ready| ready.as_compared) {
             return Ok(ready);
         }
         let shared_lock = key.bytes().next().map_or(0, |byte| byte as usize % self.making.len());
         let _making = self.making[shared_lock].lock().await;
-        if let Some(ready) = Prepared::open(place.clone())? {
-            return Ok(ready);
+        let there = Prepared::open(place.clone())?;
+        if let Some(ready) = there {
+            return match ready.as_compared {
+                true => Ok(ready),
+                false => self.compare_again(ready, folder, more_providers, invocation, stop).await,
+            };
         }
+        let new = self.lay_out(folder, more_providers)?;
+        init(invocation(new.path()), new.path(), stop).await?;
+        let compared = new.path().join(COMPARED);
+        std::fs::write(&compared, identity(&providers_of(new.path())?)).map_err(|e| failed(&compared, e))?;
+        std::fs::rename(new.path(), &place).map_err(|e| failed(&place, e))?;
+        Prepared::open(place.clone())?.ok_or_else(|| failed(&place, std::io::ErrorKind::NotFound.into()))
+    }
+
+    fn lay_out(&self, folder: &Folder, more_providers: &BTreeSet<String>) -> Result<tempfile::TempDir, EngineError> {
         let new = temporary_folder(&self.cache)?;
         folder.write(new.path())?;
         if !more_providers.is_empty() {
             let path = new.path().join(STATE);
             std::fs::write(&path, state_that_needs(more_providers)).map_err(|e| failed(&path, e))?;
         }
+        Ok(new)
+    }
+
+    /// A provider's file is not as it was, were it only that it got another name. `init` compares it with the lock file once
+    /// more. To leave that to the run would give it another lock file than its plan had, and OpenTofu refuses that.
+    async fn compare_again<'a>(
+        &self,
+        ready: Prepared,
+        folder: &Folder,
+        more_providers: &BTreeSet<String>,
+        invocation: &impl Fn(&Path) -> Invocation<'a>,
+        stop: &Stop,
+    ) -> Result<Prepared, EngineError> {
+        let Ok(providers) = providers_of(&ready.folder) else { return Ok(ready) };
+        let new = self.lay_out(folder, more_providers)?;
+        if !ready.lock.is_empty() {
+            let path = new.path().join(LOCK_FILE);
+            std::fs::write(&path, &ready.lock).map_err(|e| failed(&path, e))?;
+        }
         init(invocation(new.path()), new.path(), stop).await?;
-        let compared = new.path().join(COMPARED);
-        std::fs::write(&compared, identity(&providers_of(new.path())?)).map_err(|e| failed(&compared, e))?;
-        std::fs::rename(new.path(), &place).map_err(|e| failed(&place, e))?;
-        Prepared::open(place.clone())?.ok_or_else(|| failed(&place, std::io::ErrorKind::NotFound.into()))
+        let (half, compared) = (ready.folder.join(".compared"), ready.folder.join(COMPARED));
+        std::fs::write(&half, identity(&providers)).map_err(|e| failed(&half, e))?;
+        std::fs::rename(&half, &compared).map_err(|e| failed(&compared, e))?;
+        Ok(Prepared { as_compared: true, ..ready })
     }
 }
 

@@ -35,7 +35,7 @@ impl Console {
     /// The value of an expression in the root module, as `tofu console` writes it. What has no value yet is unknown.
     pub fn answer(&self, line: &str) -> Result<String, EngineError> {
         let expr = Expr::parse("<console-input>", line).map_err(failed)?;
-        let eval = Eval::applying(&self.config, &clock::now());
+        let eval = Eval::applying(&self.config, &clock::now(), Eval::unchecked(&self.config));
         for place in self.config.graph.in_order() {
             let node = &self.config.graph.nodes()[place];
             // What cannot be evaluated is missed only by an expression that asks for it.
@@ -68,7 +68,7 @@ impl Console {
                 let schema = super::show::schema_of(&self.schemas, &stored.provider, &address);
                 let value = schema.and_then(|schema| encode::stored_value(instance, &schema.block).ok());
                 if let Some(value) = value {
-                    eval.values_mut().set(&address, value);
+                    eval.set_object(&address, value);
                 }
             }
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landform_cty::{Mark, Marks, Path, Type, Value};
+use landform_lang::KeptFiles;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -14,13 +15,15 @@ use super::object::{Identity, ImportTarget, Planned, Reason, bare};
 use crate::{Action, Address, Mode};
 
 /// Raised when the bytes of a plan change their meaning: an older plan is then refused as stale.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 /// All that a plan was made from, and all that it would do.
 #[derive(Clone)]
 pub struct Content {
     pub engine: String,
     pub made_from: Origin,
+    /// The files of the configuration: whatever becomes of them, these are applied.
+    pub configuration: KeptFiles,
     pub mode: Mode,
     pub timestamp: String,
     /// The state after the refresh: where the apply begins.
@@ -31,6 +34,8 @@ pub struct Content {
     pub drift: Vec<Planned>,
     pub outputs: BTreeMap<String, PlannedOutput>,
     pub checks: Checks,
+    /// Expressions use what is deprecated, and the apply is to say so again.
+    pub deprecations: bool,
 }
 
 /// What must be the same when the plan is applied.
@@ -40,7 +45,9 @@ pub struct Origin {
     pub lineage: String,
     pub serial: u64,
     pub state: String,
-    pub folder: String,
+    /// The digest of `.terraform.lock.hcl`; empty if there is none.
+    #[serde(default)]
+    pub locks: String,
     pub variables: String,
     /// By source address: the digest of the provider's binary.
     pub providers: BTreeMap<String, String>,
@@ -81,6 +88,8 @@ struct File {
     format: u32,
     engine: String,
     made_from: Origin,
+    #[serde(default)]
+    configuration: KeptFiles,
     mode: Mode,
     timestamp: String,
     refreshed: String,
@@ -88,6 +97,8 @@ struct File {
     drift: Vec<Entry>,
     outputs: BTreeMap<String, OutputEntry>,
     checks: Vec<CheckEntry>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    deprecations: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -242,6 +253,7 @@ impl Content {
             format: FORMAT,
             engine: self.engine.clone(),
             made_from: self.made_from.clone(),
+            configuration: self.configuration.clone(),
             mode: self.mode,
             timestamp: self.timestamp.clone(),
             refreshed: STANDARD.encode(&self.refreshed),
@@ -249,6 +261,7 @@ impl Content {
             drift: self.drift.iter().map(Entry::new).collect(),
             outputs: self.outputs.iter().map(|(name, planned)| (name.clone(), output(planned))).collect(),
             checks: self.checks.0.iter().map(check).collect(),
+            deprecations: self.deprecations,
         };
         serde_json::to_vec(&file).expect("a plan has string keys only")
     }
@@ -273,6 +286,7 @@ impl Content {
         Ok(Content {
             engine: file.engine,
             made_from: file.made_from,
+            configuration: file.configuration,
             mode: file.mode,
             timestamp: file.timestamp,
             refreshed: STANDARD.decode(&file.refreshed).map_err(|error| error.to_string())?,
@@ -280,6 +294,7 @@ impl Content {
             drift: file.drift.into_iter().map(Entry::open).collect::<Result<_, _>>()?,
             outputs: file.outputs.into_iter().map(output).collect::<Result<_, _>>()?,
             checks: Checks(file.checks.into_iter().map(|entry| ((entry.kind, entry.config), entry.objects)).collect()),
+            deprecations: file.deprecations,
         })
     }
 }

@@ -141,11 +141,13 @@ pub fn entry(address: &Address, provider: &str, instances: &[&Instance]) -> Json
 
 /// An output as it goes into the state; a null one does not.
 pub fn output(value: &Value, sensitive: bool) -> Result<Option<StateOutput>, String> {
-    if value.is_null() {
-        return Ok(None);
-    }
+    if value.is_null() { Ok(None) } else { present_output(value, sensitive).map(Some) }
+}
+
+/// The same, also for one that is null.
+pub fn present_output(value: &Value, sensitive: bool) -> Result<StateOutput, String> {
     let ty = raw(value.ty.to_json().to_string())?;
-    Ok(Some(StateOutput { value: attributes(value, &value.ty)?, ty, sensitive, deprecated: String::new() }))
+    Ok(StateOutput { value: attributes(value, &value.ty)?, ty, sensitive, deprecated: String::new() })
 }
 
 /// The results of checks as the state has them; `None` if nothing is checked.

@@ -1,12 +1,12 @@
 //! Taking over one object by name, without a plan: `import ADDRESS ID`.
 
-use super::config::{self, Config};
-use super::eval::Eval;
-use super::object::{ImportTarget, Outcome, at};
+use super::config::{self, Config, ResourceConfig, module_path};
+use super::object::{ImportTarget, Outcome};
+use super::plan::Planner;
 use super::session::Session;
-use super::{Native, clock, encode, parse_address, unreadable};
+use super::{Native, PARALLELISM, clock, parse_address, unreadable};
 use crate::state::State;
-use crate::{Address, Diagnostic, EngineError, Workspace};
+use crate::{Address, Diagnostic, EngineError, Silent, Stop, Workspace};
 
 impl Native {
     /// The state with one object more: the one that the provider knows by this id. Nothing but the state changes.
@@ -15,9 +15,9 @@ impl Native {
         let config = Config::of_tree(tree, workspace).map_err(config::failure)?;
         let address = parse_address(address)?;
         let base = workspace.state.as_deref().map(State::read).transpose().map_err(unreadable)?;
-        let mut state = base.clone().unwrap_or_else(|| State::new(uuid::Uuid::new_v4().to_string()));
+        let start = base.clone().unwrap_or_else(|| State::new(uuid::Uuid::new_v4().to_string()));
         let session = Session::new(&*self.providers, workspace);
-        take_over(&config, &session, &mut state, &address, id).await.map_err(config::failure)?;
+        let mut state = take_over(&config, &session, &start, &address, id).await?;
         state.follow(base.as_ref());
         Ok(state.write())
     }
@@ -26,39 +26,38 @@ impl Native {
 async fn take_over(
     config: &Config,
     session: &Session<'_>,
-    state: &mut State,
+    state: &State,
     address: &Address,
     id: &str,
-) -> Outcome<()> {
-    let wrong = |summary: &str, detail: String| vec![at(address, Diagnostic::error(summary, detail))];
-    let Some(resource) = config.resource(address).filter(|resource| !resource.data) else {
-        let summary = format!("resource address \"{address}\" does not exist in the configuration.");
-        return Err(wrong(&summary, "Before importing this resource, write its configuration.".to_owned()));
-    };
-    let eval = Eval::planning(config, &clock::now());
-    eval.prepare_providers()?;
-    // OpenTofu takes the other objects from the state first.
-    for stored in state.resources().iter().filter(|stored| stored.mode != "data") {
-        for instance in stored.instances.iter().filter(|instance| instance.deposed.is_none()) {
-            let other = stored.address(instance.index_key.clone());
-            if config.resource(&other).is_some() && other != *address {
-                session.bound(&stored.provider, &eval).await?.read_state(&other, instance).await?;
-            }
-        }
-    }
-    let bound = session.bound(&resource.provider, &eval).await?;
+) -> Result<State, EngineError> {
+    wanted(config, address).map_err(config::failure)?;
     let target = ImportTarget::Id(id.to_owned());
-    if state.current(address).is_some() {
-        bound.ask_import(address, &target).await?;
-        let detail = format!(
-            "OpenTofu is already managing a remote object for {address}. To import to this address you must first remove the \
-             existing object from the state."
-        );
-        return Err(wrong("Resource already managed by OpenTofu", detail));
+    let (silent, stop) = (Silent, Stop::default());
+    let planner = Planner::new(config, session, state, (&silent, &stop), PARALLELISM, &clock::now());
+    planner.import(address, target).await
+}
+
+/// The resource that an object is to be taken over by.
+fn wanted<'a>(config: &'a Config, address: &Address) -> Outcome<&'a ResourceConfig> {
+    if address.data {
+        let detail = "A managed resource address is required. Importing into a data resource is not allowed.";
+        return Err(vec![Diagnostic::error("Invalid target resource address", detail)]);
     }
-    let object = bound.import(address, &target).await?;
-    let instance = encode::instance(bound.resource(address)?, address, &object)
-        .map_err(|detail| wrong("Failed to encode object in state", detail))?;
-    state.put(address, &resource.provider, instance);
-    Ok(())
+    let path = module_path(&address.module);
+    if !config.modules.iter().any(|node| node.path == path) {
+        let detail = format!(
+            "{path} is not defined in the configuration. Please add configuration for this module before importing into it."
+        );
+        return Err(vec![Diagnostic::error("Import to non-existent module", detail)]);
+    }
+    config.resource(address).ok_or_else(|| {
+        let place = if address.module.is_empty() { "the root module" } else { &address.module };
+        let detail = format!(
+            "Before importing this resource, please create its configuration in {place}. For example:\n\nresource {:?} {:?} \
+             {{\n  # (resource arguments)\n}}",
+            address.type_name, address.name
+        );
+        let summary = format!("resource address \"{address}\" does not exist in the configuration.");
+        vec![Diagnostic::error(summary, detail)]
+    })
 }

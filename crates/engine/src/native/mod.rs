@@ -36,18 +36,19 @@ use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
 pub use clock::now;
-pub use config::{backends, collect_variables, ephemeral_variables};
+pub use config::{backends, collect_variables, unkept_variables};
 pub use console::Console;
 pub use landform_lang::VariableFlag;
 pub use ports::{Located, Providers, Requirement};
-pub use text::value_text;
-use text::write_plan;
+use text::Readable;
+pub use text::output_text;
+pub use text::{difference_text, quoted, rule, wrapped};
 
 use config::Config;
 use content::{Content, Origin};
 use object::ImportTarget;
 use session::Session;
-use straight::MadeFrom;
+use straight::{Drawn, MadeFrom};
 use trees::Trees;
 
 use crate::state::{State, StateError, TERRAFORM_VERSION};
@@ -97,14 +98,14 @@ impl Native {
     /// A state as people read it.
     pub async fn state_text(&self, workspace: &Workspace) -> Result<String, EngineError> {
         let stored = self.stored(workspace).await?;
-        Ok(stored.map(|(state, schemas)| show::state_text(&state, &schemas, None)).unwrap_or_default())
+        Ok(stored.map(|(state, schemas)| text::state_text(&state, &schemas, None)).unwrap_or_default())
     }
 
     /// One object of the state, likewise; `None` if it is not there.
     pub async fn object_text(&self, workspace: &Workspace, address: &str) -> Result<Option<String>, EngineError> {
         let address = parse_address(address)?;
         let Some((state, schemas)) = self.stored(workspace).await? else { return Ok(None) };
-        Ok(state.current(&address).map(|_| show::state_text(&state, &schemas, Some(&address))))
+        Ok(state.current(&address).map(|_| text::state_text(&state, &schemas, Some(&address))))
     }
 
     /// The state with the schemas of all that is in it.
@@ -125,7 +126,7 @@ impl Native {
     /// The providers that a folder needs, by source address, with what it wants of their versions; and its modules.
     pub fn requirements(&self, workspace: &Workspace) -> Result<Requirements, EngineError> {
         let tree = config::unsupported(workspace, &self.trees)?.map_err(EngineError::Unsupported)?;
-        let config = Config::without_inputs(tree, workspace).map_err(config::failure)?;
+        let config = Config::unconnected(tree, workspace).map_err(config::failure)?;
         let mut providers = config.requirements();
         providers.remove(builtin::SOURCE);
         Ok(Requirements { providers, modules: config.module_places() })
@@ -140,38 +141,68 @@ impl Native {
         if found.is_empty() { Ok(()) } else { Err(config::failure(found)) }
     }
 
-    /// A plan for reading alone: neither its bytes nor its JSON are made, which take more memory than the plan itself.
-    pub async fn preview(
-        &self,
-        request: PlanRequest<'_>,
+    /// A plan for reading: neither its bytes nor its JSON are made yet, which take more memory than the plan itself.
+    pub async fn draft<'a>(
+        &'a self,
+        request: PlanRequest<'a>,
         progress: &dyn Progress,
         stop: &Stop,
-    ) -> Result<Preview, EngineError> {
-        let drawn = self.draw(request, progress, stop).await?;
-        let Outline { effective, warnings, .. } = drawn.outline();
-        Ok(Preview { content: drawn.content, effective, warnings })
+    ) -> Result<Draft<'a>, EngineError> {
+        Ok(Draft { workspace: request.workspace, drawn: self.draw(request, progress, stop).await? })
     }
 
-    /// The plan of these bytes as people read it, and whether it would change anything.
-    pub fn show_plan(&self, plan: &[u8]) -> Result<String, EngineError> {
-        let content = Content::read(plan, &self.version()).map_err(EngineError::Stale)?;
-        let mut text = String::new();
-        write_plan(&content, &mut text).expect("writing to memory does not fail");
-        Ok(text)
+    /// Whether these bytes are a plan of this engine.
+    pub fn check_plan(&self, plan: &[u8]) -> Result<(), EngineError> {
+        Content::read(plan, &self.version()).map(drop).map_err(EngineError::Stale)
+    }
+
+    async fn finished(&self, drawn: &Drawn<'_>, workspace: &Workspace) -> Plan {
+        let Outline { changes, outputs_change, effective, warnings, .. } = drawn.outline();
+        Plan {
+            engine: EngineKind::Native,
+            version: self.version(),
+            bytes: drawn.content.write(),
+            effective,
+            changes,
+            outputs_change,
+            json: drawn.json(workspace).await,
+            warnings,
+        }
     }
 }
 
-/// A plan for reading alone; its text is what it displays.
-pub struct Preview {
-    content: Content,
+/// A plan for reading; its text is what it displays.
+pub struct Draft<'a> {
+    workspace: &'a Workspace,
+    drawn: Drawn<'a>,
+}
+
+impl Draft<'_> {
+    /// What went wrong: there is something to be read, and nothing to be applied.
+    pub fn problems(&self) -> &[Diagnostic] {
+        &self.drawn.problems
+    }
+
+    pub fn warnings(&self) -> Vec<Diagnostic> {
+        self.drawn.outline().warnings
+    }
+
     /// False: applying would leave state and outputs as they are.
-    pub effective: bool,
-    pub warnings: Vec<Diagnostic>,
+    pub fn effective(&self) -> bool {
+        self.drawn.outline().effective
+    }
+
+    /// The plan itself.
+    pub async fn plan(&self, engine: &Native) -> Plan {
+        engine.finished(&self.drawn, self.workspace).await
+    }
 }
 
-impl fmt::Display for Preview {
+impl fmt::Display for Draft<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_plan(&self.content, f)
+        let (schemas, relevant) = (self.drawn.schemas(), self.drawn.relevant());
+        let failed = !self.drawn.problems.is_empty();
+        Readable { content: &self.drawn.content, schemas: &schemas, relevant: &relevant, failed }.write(f)
     }
 }
 
@@ -198,18 +229,8 @@ impl Engine for Native {
 
     async fn plan(&self, request: PlanRequest<'_>, progress: &dyn Progress, stop: &Stop) -> Result<Plan, EngineError> {
         let workspace = request.workspace;
-        let drawn = self.draw(request, progress, stop).await?;
-        let Outline { changes, outputs_change, effective, warnings, .. } = drawn.outline();
-        Ok(Plan {
-            engine: EngineKind::Native,
-            version: self.version(),
-            bytes: drawn.content.write(),
-            effective,
-            changes,
-            outputs_change,
-            json: drawn.json(workspace).await,
-            warnings,
-        })
+        let drawn = self.draw(request, progress, stop).await?.sound()?;
+        Ok(self.finished(&drawn, workspace).await)
     }
 
     async fn apply(
@@ -221,7 +242,7 @@ impl Engine for Native {
     ) -> Result<Applied, EngineError> {
         let workspace = request.workspace;
         let content = Content::read(request.plan, &self.version()).map_err(EngineError::Stale)?;
-        let config = Config::load(workspace).map_err(config::failure)?;
+        let config = Config::kept(workspace, &content.configuration).map_err(config::failure)?;
         let base = workspace.state.as_deref().map(State::read).transpose().map_err(unreadable)?;
         let session = Session::new(&*self.providers, workspace);
         for source in content.made_from.providers.keys() {
@@ -230,7 +251,9 @@ impl Engine for Native {
         }
         check_origin(&content.made_from, &origin(workspace, &config, base.as_ref(), session.digests())?)?;
         let made_from = MadeFrom { config: &config, base: base.as_ref(), content: &content };
-        self.carry_out(made_from, &session, (journal, progress, stop)).await
+        let mut applied = self.carry_out(made_from, &session, (journal, progress, stop)).await?;
+        applied.diagnostics.extend(config.read_warnings());
+        Ok(applied)
     }
 
     fn straight(&self) -> Option<&dyn Straight> {
@@ -244,6 +267,11 @@ impl Engine for Native {
 }
 
 fn unreadable(error: StateError) -> EngineError {
+    // OpenTofu reads and upgrades older ones.
+    if let StateError::Format(format @ 1..=3) = error {
+        let construct = format!("a state of format {format}");
+        return EngineError::Unsupported(vec![Unsupported { construct, range: None }]);
+    }
     EngineError::Diagnostics(vec![Diagnostic::error("Error loading state", error.to_string())])
 }
 
@@ -269,7 +297,20 @@ fn adopted(request: &PlanRequest<'_>) -> Result<BTreeMap<Address, ImportTarget>,
 }
 
 fn replaced(request: &PlanRequest<'_>) -> Result<BTreeSet<Address>, EngineError> {
-    request.replace.iter().map(|address| parse_address(address)).collect()
+    let managed = |text: &String| {
+        let detail = match Address::parse(text) {
+            Some(address) if !address.data => return Ok(address),
+            Some(_) => "Only managed resources can be used with the -replace=... option.",
+            None if text.starts_with("module.") => {
+                "A resource instance address is required here. The module path must be followed by a resource instance \
+                 specification."
+            }
+            None => "Resource specification must include a resource type and name.",
+        };
+        let problem = Diagnostic::error(format!("Invalid force-replace address {text:?}"), detail);
+        Err(EngineError::Diagnostics(vec![problem]))
+    };
+    request.replace.iter().map(managed).collect()
 }
 
 fn doubted(request: &PlanRequest<'_>) -> Result<BTreeMap<Address, Vec<serde_json::Value>>, EngineError> {
@@ -322,7 +363,7 @@ fn origin(
     providers: BTreeMap<String, String>,
 ) -> Result<Origin, EngineError> {
     // Ephemeral variables may differ between plan and apply: credentials are renewed while a plan waits.
-    let lasting = workspace.variables.iter().filter(|(name, _)| !config.is_ephemeral(name));
+    let lasting = workspace.variables.iter().filter(|(name, _)| config.keeps(name));
     let variables: BTreeMap<&String, &serde_json::Value> =
         lasting.map(|(name, variable)| (name, &variable.value)).collect();
     let variables = serde_json::to_vec(&variables).expect("variables have string keys only");
@@ -330,7 +371,7 @@ fn origin(
         lineage: base.map(|state| state.lineage.clone()).unwrap_or_default(),
         serial: base.map_or(0, |state| state.serial),
         state: workspace.state.as_deref().map(digest).unwrap_or_default(),
-        folder: configuration_digest(&workspace.folder, config)?,
+        locks: locks(&workspace.folder)?,
         variables: digest(&variables),
         providers,
     })
@@ -342,10 +383,14 @@ fn check_origin(planned: &Origin, now: &Origin) -> Result<(), EngineError> {
         return stale("the state is another one (its lineage differs)");
     }
     if planned.serial != now.serial || planned.state != now.state {
-        return stale("the state has changed since the plan was made");
+        return stale("the state was changed by another operation after the plan was created");
     }
-    if planned.folder != now.folder {
-        return stale("the configuration has changed since the plan was made");
+    if planned.locks != now.locks {
+        let detail = "The given plan file was created with a different set of external dependency selections than the current \
+                      configuration. A saved plan can be applied only to the same configuration it was created \
+                      from.\n\nCreate a new plan from the updated configuration.";
+        let problem = Diagnostic::error("Inconsistent dependency lock file", detail);
+        return Err(EngineError::Diagnostics(vec![problem]));
     }
     if planned.variables != now.variables {
         return stale("the variables have changed since the plan was made");
@@ -360,34 +405,12 @@ fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Names the content of a configuration: of the root module's folder, and of those of all modules that it calls.
-fn configuration_digest(folder: &Path, config: &Config) -> Result<String, EngineError> {
-    let places: BTreeSet<&str> = config.modules.iter().map(|module| module.place.as_str()).collect();
-    let mut all = String::new();
-    for place in places {
-        all.push_str(&folder_digest(&folder.join(place))?);
+/// Names the versions of providers that a folder has settled on.
+fn locks(folder: &Path) -> Result<String, EngineError> {
+    let path = folder.join(".terraform.lock.hcl");
+    match std::fs::read(&path) {
+        Ok(content) => Ok(digest(&content)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        Err(source) => Err(EngineError::Io { context: format!("cannot read {}", path.display()), source }),
     }
-    Ok(digest(all.as_bytes()))
-}
-
-/// Names the content of the files that make up a module.
-fn folder_digest(folder: &Path) -> Result<String, EngineError> {
-    let io = |source| EngineError::Io { context: format!("cannot read {}", folder.display()), source };
-    let mut names: Vec<std::ffi::OsString> = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(io)? {
-        let name = entry.map_err(io)?.file_name();
-        let text = name.to_string_lossy();
-        if [".tf", ".tf.json", ".tofu", ".tofu.json", ".terraform.lock.hcl"].iter().any(|end| text.ends_with(end)) {
-            names.push(name);
-        }
-    }
-    names.sort();
-    let mut hasher = Sha256::new();
-    for name in names {
-        let content = std::fs::read(folder.join(&name)).map_err(io)?;
-        hasher.update(name.as_encoded_bytes());
-        hasher.update([0]);
-        hasher.update(digest(&content));
-    }
-    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }

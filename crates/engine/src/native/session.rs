@@ -220,6 +220,7 @@ fn accept(address: &str, diagnostics: landform_protocol::Diagnostics) -> Outcome
         detail: diagnostic.detail,
         address: Some(address.to_owned()),
         range: None,
+        seen: Default::default(),
     };
     let diagnostics: Vec<Diagnostic> = diagnostics.into_iter().map(translate).collect();
     if diagnostics.iter().any(Diagnostic::is_error) { Err(diagnostics) } else { Ok(()) }

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use super::apply::Apply;
 use super::config::{self, Config};
 use super::content::Content;
+use super::eval::DERIVED;
 use super::plan::{self, Planner, moved_state};
 use super::session::Session;
 use super::{
@@ -28,6 +29,8 @@ pub(super) struct Drawn<'a> {
     /// The outputs of modules that have a value, by instance.
     said: Vec<(String, String)>,
     warnings: Vec<Diagnostic>,
+    /// What went wrong on the way, if something did: then there is only a part of it.
+    pub(super) problems: Vec<Diagnostic>,
 }
 
 /// What is carried out.
@@ -38,12 +41,33 @@ pub(super) struct MadeFrom<'a> {
 }
 
 impl Drawn<'_> {
+    /// The plan, unless something went wrong.
+    pub(super) fn sound(self) -> Result<Self, EngineError> {
+        if self.problems.is_empty() {
+            return Ok(self);
+        }
+        Err(EngineError::Diagnostics([self.problems, self.warnings].concat()))
+    }
+
+    pub(super) fn schemas(&self) -> show::Schemas {
+        self.session.schemas()
+    }
+
+    /// What decided about the changes. Only drift is measured by it.
+    pub(super) fn relevant(&self) -> Vec<serde_json::Value> {
+        if self.content.drift.is_empty() {
+            return Vec::new();
+        }
+        show::relevant(&self.content, &self.config, &self.said, &self.session.schemas())
+    }
+
     /// What people are told of it, in short.
     pub(super) fn outline(&self) -> Outline {
         let content = &self.content;
         let changes: Vec<Change> = content.changes.iter().filter(|planned| planned.effective()).map(summary).collect();
         let outputs_change = content.outputs.values().any(|output| output.action() != Action::NoOp);
-        let drifted = content.mode == Mode::RefreshOnly && !content.drift.is_empty();
+        let changed = |drift: &super::object::Planned| drift.action != Action::NoOp;
+        let drifted = content.mode == Mode::RefreshOnly && content.drift.iter().any(changed);
         Outline {
             effective: !changes.is_empty() || outputs_change || drifted,
             changes,
@@ -88,15 +112,24 @@ impl Native {
         planner.moved = moved;
         planner.refresh = self.refresh;
         planner.mode = request.mode;
+        planner.eval.lenient = request.mode != Mode::Normal;
         planner.adopt = adopted(&request)?;
         planner.replace = replaced(&request)?;
         planner.doubted = doubted(&request)?;
         let made = planner.run().await;
         progress.memory(session.peak_memory());
-        let plan::Made { world, outputs, said, checks, warnings: more } = made?;
+        let plan::Made { world, outputs, said, checks, warnings: more, problems } =
+            made.map_err(|error| match error {
+                EngineError::Diagnostics(mut found) => {
+                    config.locate(&mut found);
+                    EngineError::Diagnostics([found, config.warnings()].concat())
+                }
+                other => other,
+            })?;
         let content = Content {
             engine: crate::Engine::version(self),
             made_from: origin(workspace, &config, base.as_ref(), session.digests())?,
+            configuration: config.files(),
             mode: request.mode,
             timestamp,
             refreshed: world.refreshed.write(),
@@ -104,9 +137,13 @@ impl Native {
             drift: world.drift,
             outputs,
             checks,
+            deprecations: more.iter().any(|warning| warning.summary == DERIVED),
         };
-        let warnings = [config.warnings(), warnings, more, session.warnings.take()].concat();
-        Ok(Drawn { config, base, session, content, said, warnings })
+        let mut warnings = [config.warnings(), warnings, more, session.warnings.take()].concat();
+        config.locate(&mut warnings);
+        let mut problems = problems;
+        config.locate(&mut problems);
+        Ok(Drawn { config, base, session, content, said, warnings, problems })
     }
 
     pub(super) async fn carry_out(
@@ -124,7 +161,8 @@ impl Native {
         journal_imports(content, &start, journal).await?;
         let ended = Apply::new(config, content, session, ports, start, self.parallelism).run().await;
         progress.memory(session.peak_memory());
-        let ended = ended?;
+        let mut ended = ended?;
+        config.locate(&mut ended.diagnostics);
         let mut state = ended.state;
         state.set_check_results(encode::check_results(&ended.checks));
         state.follow(base);
@@ -144,7 +182,7 @@ impl Straight for Native {
         stop: &Stop,
     ) -> Result<Gone, EngineError> {
         let workspace = request.workspace;
-        let drawn = self.draw(request, progress, stop).await?;
+        let drawn = self.draw(request, progress, stop).await?.sound()?;
         let outline = Outline { json: Some(drawn.json(workspace).await), ..drawn.outline() };
         let effective = outline.effective;
         if !gate.open(outline).await || !effective {

@@ -48,6 +48,8 @@ impl<T> Steps<T> {
         let mut ready: Vec<NodeIndex> = self.graph.node_indices().filter(|node| waiting[node.index()] == 0).collect();
         let mut running = FuturesUnordered::new();
         loop {
+            // A thread carries out several runs: one with very many steps lets the others have their turn.
+            tokio::task::consume_budget().await;
             let mut ended = Vec::new();
             for node in std::mem::take(&mut ready) {
                 let earlier = self.graph.neighbors_directed(node, Incoming);

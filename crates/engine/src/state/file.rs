@@ -10,7 +10,7 @@ use super::{Object, StateError};
 use crate::{Address, Key};
 
 /// The version that Landform works as, and signs its states with.
-pub const TERRAFORM_VERSION: &str = "1.12.6";
+pub const TERRAFORM_VERSION: &str = landform_lang::OPENTOFU_VERSION;
 
 /// A whole state. Resources and instances are kept in the order in which OpenTofu sorts them.
 #[derive(Clone, Debug)]

@@ -1,14 +1,15 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
-use landform_engine::native::{self, Native};
+use landform_engine::native::{self, Native, rule};
 use landform_engine::state::State;
 use landform_engine::{
-    ApplyRequest, Diagnostic, Engine, EngineError, Mode, Output, Plan, PlanRequest, Silent, Stop, Variable, Workspace,
+    Action, ApplyRequest, Change, Diagnostic, Engine, EngineError, Mode, Output, Plan, PlanRequest, Stop, Variable,
+    Workspace,
 };
 
 use landform_plugin::{Limits, Pool, Schemas};
@@ -16,20 +17,26 @@ use landform_runner::providers::LocalProviders;
 
 use super::Failure;
 use super::elsewhere;
-use super::journal::{FolderJournal, doubted, leftover};
-use super::messages::{self, Watch, diagnostic_text};
+use super::journal::{FolderJournal, doubted, leftover, made_perhaps};
+use super::messages::{self, Watch};
 use super::options::{
     ApplyOptions, Command, Common, ImportOptions, Options, OutputOptions, PlanOptions, ShowOptions, ValidateOptions,
+    VersionOptions,
 };
 use super::saved::Saved;
 use super::state_file::StateFile;
+use super::stream;
 
 pub async fn run(options: Options) -> Result<ExitCode, Failure> {
     if let Some(folder) = &options.chdir {
         std::env::set_current_dir(folder).with_context(|| format!("cannot change to {}", folder.display()))?;
     }
     let folder = std::env::current_dir()?;
-    let elsewhere = super::elsewhere::reasons(&folder);
+    let elsewhere = match &options.command {
+        // It is the same wherever the state is.
+        Command::Version(_) => Vec::new(),
+        _ => super::elsewhere::reasons(&folder),
+    };
     if !elsewhere.is_empty() {
         return Err(EngineError::Unsupported(elsewhere).into());
     }
@@ -38,14 +45,15 @@ pub async fn run(options: Options) -> Result<ExitCode, Failure> {
         Command::Console(options) => super::console::console(&folder, &options).await,
         Command::Import(options) => import(&folder, &options).await,
         Command::Plan(options) => plan(&folder, options).await,
-        Command::Apply(options) => apply(&folder, options).await,
+        Command::Apply(options) => apply(&folder, options, false).await,
         Command::Destroy(mut options) => {
             options.common.destroy = true;
-            apply(&folder, options).await
+            apply(&folder, options, true).await
         }
         Command::Show(options) => show(&folder, options).await,
         Command::Output(options) => output(&options),
         Command::Validate(options) => validate(&folder, &options).await,
+        Command::Version(options) => version(&folder, &options),
         Command::State(options) => super::state::run(&folder, &options.command).await,
     }
 }
@@ -74,9 +82,6 @@ pub fn open(folder: &Path, variables: BTreeMap<String, Variable>, state: Option<
 }
 
 fn mode(common: &Common) -> Result<Mode, Failure> {
-    if !common.replace.is_empty() && (common.destroy || common.refresh_only) {
-        return Err(anyhow!("-replace is allowed only in normal planning mode").into());
-    }
     if common.refresh_only && !common.refresh {
         return Err(anyhow!("-refresh-only and -refresh=false cannot be used together").into());
     }
@@ -98,24 +103,47 @@ fn recover(file: &mut StateFile) -> Result<(), Failure> {
         std::fs::remove_file(&path)?;
         return Ok(());
     }
-    let aside = doubts_path(file);
+    let aside = file.doubts_path();
     let list: Vec<String> =
         left.doubts.iter().map(|intent| format!("  - {} ({:?})", intent.address, intent.action)).collect();
     left.keep_doubts(&aside)?;
     std::fs::remove_file(&path)?;
     Err(anyhow!(
         "An earlier apply did not end. What it is known to have done is now in the state; of these changes nobody knows \
-         whether they were made:\n\n{}\n\nLook at them before you apply again. They are also listed in {}: updates among them \
-         are made again by the next apply, unless reading the object shows how it is.",
+         whether they were made:\n\n{}\n\nThey are also listed in {}. Updates among them are made again by the next apply, unless \
+         reading the object shows how it is. {}",
         list.join("\n"),
         aside.display(),
+        HOW_TO_ANSWER,
     )
     .into())
 }
 
-/// Changes in doubt are listed here until an apply has come to its end.
-fn doubts_path(file: &StateFile) -> PathBuf {
-    file.journal_path().with_extension("doubts")
+const HOW_TO_ANSWER: &str = "What was to be created is not created again before you have looked: if it exists, take it over \
+    with `landform tf import ADDRESS ID`; if it does not, say so with `landform tf state rm ADDRESS`.";
+
+/// A create is never repeated to be sure.
+fn refuse_what_may_exist(made: &Made) -> Result<(), Failure> {
+    let perhaps = made_perhaps(&made.file.doubts_path())?;
+    use Action::{Create, CreateBeforeDestroy, ForgetThenCreate, Replace};
+    let creates = |change: &&Change| {
+        let makes = matches!(change.action, Create | Replace | CreateBeforeDestroy | ForgetThenCreate);
+        makes && change.deposed.is_none() && change.importing.is_none()
+    };
+    let again: Vec<String> = made
+        .plan
+        .changes
+        .iter()
+        .filter(creates)
+        .filter(|change| perhaps.contains(&change.address))
+        .map(|change| format!("  - {}", change.address))
+        .collect();
+    if again.is_empty() {
+        return Ok(());
+    }
+    let list = again.join("\n");
+    Err(anyhow!("An earlier apply did not end, and may have created these objects:\n\n{list}\n\n{HOW_TO_ANSWER}")
+        .into())
 }
 
 /// A plan, together with everything that an apply of it needs.
@@ -123,17 +151,29 @@ struct Made {
     file: StateFile,
     opened: Opened,
     plan: Plan,
+    /// As people read it.
+    text: String,
     engine: Native,
 }
 
 /// The state, locked, and the folder with it.
 fn prepare(folder: &Path, common: &Common, operation: &str) -> Result<(StateFile, Opened), Failure> {
     if !common.destroy && elsewhere::configuration(folder).next().is_none() {
-        let detail = "A configuration is required. Without one everything would be marked for destruction, which is \
-                      normally not what is desired. If you would like to destroy everything, use the destroy command.";
+        let detail = match operation {
+            "OperationTypePlan" => {
+                "Plan requires configuration to be present. Planning without a configuration would mark everything for \
+                 destruction, which is normally not what is desired. If you would like to destroy everything, run plan with \
+                 the -destroy option. Otherwise, create a OpenTofu configuration file (.tf file) and try again."
+            }
+            _ => {
+                "Apply requires configuration to be present. Applying without a configuration would mark everything for \
+                 destruction, which is normally not what is desired. If you would like to destroy everything, run 'tofu \
+                 destroy' instead."
+            }
+        };
         return Err(EngineError::Diagnostics(vec![Diagnostic::error("No configuration files", detail)]).into());
     }
-    let mut file = StateFile::lock(&common.state, operation)?;
+    let mut file = StateFile::open(&common.state, operation, &common.locking()?)?;
     recover(&mut file)?;
     let variables = native::collect_variables(folder, &common.variable_flags()?)?;
     let opened = open(folder, variables, file.read()?)?;
@@ -146,31 +186,30 @@ fn plan_request<'a>(file: &StateFile, opened: &'a Opened, common: &Common) -> Re
         mode: mode(common)?,
         adopt: Vec::new(),
         replace: common.replace.clone(),
-        doubted: doubted(&doubts_path(file))?,
+        doubted: doubted(&file.doubts_path())?,
     })
 }
 
+/// Makes a plan and shows it.
 async fn make_plan(folder: &Path, common: &Common, operation: &str) -> Result<Made, Failure> {
     let (file, opened) = prepare(folder, common, operation)?;
     let engine = engine(folder, common);
-    let plan = engine.plan(plan_request(&file, &opened, common)?, &Silent, &Stop::new()).await?;
-    print_warnings(&plan.warnings);
-    Ok(Made { file, opened, plan, engine })
-}
-
-fn print_warnings(warnings: &[Diagnostic]) {
-    for warning in warnings {
-        print!("{}", diagnostic_text(warning));
-    }
-}
-
-fn show_plan(made: &Made, json: bool) -> Result<(), Failure> {
-    if json {
-        messages::planned_json(&made.plan);
-    } else {
-        print!("{}", made.engine.show_plan(&made.plan.bytes)?);
-    }
-    Ok(())
+    let (plan, text) = {
+        let request = plan_request(&file, &opened, common)?;
+        let draft = engine.draft(request, &Watch::new(common.json), &Stop::new()).await?;
+        let text = draft.to_string();
+        let plan = draft.plan(&engine).await;
+        if common.json {
+            stream::planned(&plan, &messages::totals(&plan));
+        } else {
+            print!("{text}");
+        }
+        if !draft.problems().is_empty() {
+            return Err(EngineError::Diagnostics([draft.problems(), &draft.warnings()].concat()).into());
+        }
+        (plan, text)
+    };
+    Ok(Made { file, opened, plan, text, engine })
 }
 
 async fn plan(folder: &Path, options: PlanOptions) -> Result<ExitCode, Failure> {
@@ -181,54 +220,72 @@ async fn plan(folder: &Path, options: PlanOptions) -> Result<ExitCode, Failure> 
     if options.out.is_none() && !common.json {
         let (file, opened) = prepare(folder, common, "OperationTypePlan")?;
         let request = plan_request(&file, &opened, common)?;
-        let preview = engine(folder, common).preview(request, &Silent, &Stop::new()).await?;
-        print_warnings(&preview.warnings);
-        print!("{preview}");
-        return Ok(code(preview.effective));
+        let engine = engine(folder, common);
+        let draft = engine.draft(request, &Watch::new(false), &Stop::new()).await?;
+        print!("{draft}");
+        if !draft.problems().is_empty() {
+            return Err(EngineError::Diagnostics([draft.problems(), &draft.warnings()].concat()).into());
+        }
+        messages::diagnostics(&draft.warnings(), false, common.compact_warnings);
+        if draft.effective() {
+            println!(
+                "{}\n\nNote: You didn't use the -out option to save this plan, so OpenTofu can't\nguarantee to take exactly \
+                 these actions if you run \"tofu apply\" now.",
+                rule()
+            );
+        }
+        return Ok(code(draft.effective()));
     }
     let made = make_plan(folder, common, "OperationTypePlan").await?;
-    show_plan(&made, common.json)?;
+    messages::diagnostics(&made.plan.warnings, common.json, common.compact_warnings);
     let effective = made.plan.effective;
     if let Some(path) = &options.out {
-        let ephemeral = native::ephemeral_variables(folder)?;
-        let saved = Saved::new(made.plan, &made.opened.workspace.variables, &ephemeral, options.common.destroy);
+        let variables = &made.opened.workspace.variables;
+        let ephemeral = native::unkept_variables(folder, variables)?;
+        let saved = Saved::new(made.plan, made.text, variables, &ephemeral, options.common.destroy);
         saved.write(path)?;
-        if !options.common.json {
-            println!("\nSaved the plan to: {}", path.display());
+        if !options.common.json && effective {
+            let path = path.display().to_string();
+            println!(
+                "{}\n\nSaved the plan to: {path}\n\nTo perform exactly these actions, run the following command to apply:\n    \
+                 tofu apply {}",
+                rule(),
+                native::quoted(&path)
+            );
         }
     }
     Ok(code(effective))
 }
 
-async fn apply(folder: &Path, options: ApplyOptions) -> Result<ExitCode, Failure> {
-    let (made, destroying) = match &options.plan {
-        Some(path) => (saved_plan(folder, path, &options)?, Saved::read(path)?.destroying),
+/// `destroying`: the command is `destroy`, which ends with other words.
+async fn apply(folder: &Path, options: ApplyOptions, destroying: bool) -> Result<ExitCode, Failure> {
+    let made = match &options.plan {
+        Some(path) => {
+            let made = saved_plan(folder, path, &options)?;
+            if options.common.json {
+                stream::planned_changes(&made.plan);
+            }
+            made
+        }
         None => {
-            let made = make_plan(folder, &options.common, "OperationTypeApply").await?;
-            show_plan(&made, options.common.json)?;
+            let mut made = make_plan(folder, &options.common, "OperationTypeApply").await?;
             if made.plan.effective && !options.auto_approve {
+                let warnings = std::mem::take(&mut made.plan.warnings);
+                messages::diagnostics(&warnings, options.common.json, options.common.compact_warnings);
                 approve(&options)?;
             }
-            (made, options.common.destroy)
+            made
         }
     };
-    carry_out(made, destroying, options.common.json).await
+    carry_out(made, destroying, &options.common).await
 }
 
 fn saved_plan(folder: &Path, path: &Path, options: &ApplyOptions) -> Result<Made, Failure> {
     let flags = options.common.variable_flags()?;
-    let ephemeral = native::ephemeral_variables(folder)?;
-    let lasting = |flag: &native::VariableFlag| match flag {
-        native::VariableFlag::Var { name, .. } => !ephemeral.contains(name),
-        native::VariableFlag::File(_) => true,
-    };
-    if flags.iter().any(lasting) {
-        let why = "A saved plan has its variables already; only ephemeral ones can be given with -var again.";
-        return Err(anyhow!(why).into());
-    }
     let saved = Saved::read(path)?;
     let mut variables = saved.variables();
     let given = native::collect_variables(folder, &flags)?;
+    let ephemeral = native::unkept_variables(folder, &given)?;
     let lasting = given.iter().filter(|(name, _)| !ephemeral.contains(*name));
     for (name, variable) in lasting {
         if variables.get(name).is_some_and(|saved| saved.value != variable.value) {
@@ -240,10 +297,12 @@ fn saved_plan(folder: &Path, path: &Path, options: &ApplyOptions) -> Result<Made
         }
     }
     variables.extend(given.into_iter().filter(|(name, _)| ephemeral.contains(name)));
-    let mut file = StateFile::lock(&options.common.state, "OperationTypeApply")?;
+    let mut file = StateFile::open(&options.common.state, "OperationTypeApply", &options.common.locking()?)?;
     recover(&mut file)?;
     let opened = open(folder, variables, file.read()?)?;
-    Ok(Made { file, opened, plan: saved.plan, engine: engine(folder, &options.common) })
+    // What the plan warned of, it has said when it was made.
+    let plan = Plan { warnings: Vec::new(), ..saved.plan };
+    Ok(Made { file, opened, plan, text: saved.text, engine: engine(folder, &options.common) })
 }
 
 fn approve(options: &ApplyOptions) -> Result<(), Failure> {
@@ -257,7 +316,9 @@ fn approve(options: &ApplyOptions) -> Result<(), Failure> {
     if answer.trim() == "yes" { Ok(()) } else { Err(anyhow!("Apply cancelled.").into()) }
 }
 
-async fn carry_out(mut made: Made, destroying: bool, json: bool) -> Result<ExitCode, Failure> {
+async fn carry_out(mut made: Made, destroying: bool, common: &Common) -> Result<ExitCode, Failure> {
+    refuse_what_may_exist(&made)?;
+    let json = common.json;
     let stop = Stop::new();
     let interrupted = stop.clone();
     let signals = tokio::spawn(async move {
@@ -268,13 +329,14 @@ async fn carry_out(mut made: Made, destroying: bool, json: bool) -> Result<ExitC
     });
     let journal = FolderJournal::create(&made.file.journal_path()).context("cannot begin the journal")?;
     let request = ApplyRequest { workspace: &made.opened.workspace, plan: &made.plan.bytes };
-    let outcome = made.engine.apply(request, &journal, &Watch { json }, &stop).await;
+    let watch = Watch::new(json);
+    let outcome = made.engine.apply(request, &journal, &watch, &stop).await;
     signals.abort();
     let applied = match outcome {
         Ok(applied) => applied,
         // Only the journal knows what was done.
         Err(error @ (EngineError::Lost(_) | EngineError::Refused(_))) => {
-            messages::failure(&Failure::Engine(error));
+            messages::failure(&Failure::Engine(error), json);
             return recover(&mut made.file).map(|()| ExitCode::FAILURE);
         }
         Err(error) => {
@@ -284,17 +346,17 @@ async fn carry_out(mut made: Made, destroying: bool, json: bool) -> Result<ExitC
     };
     made.file.write(&applied.state)?;
     journal.close()?;
-    for diagnostic in &applied.diagnostics {
-        eprint!("{}", diagnostic_text(diagnostic));
-    }
+    let planned = made.plan.warnings.iter().filter(|warning| warning.summary != "Check block assertion failed");
+    let found: Vec<Diagnostic> = planned.chain(&applied.diagnostics).cloned().collect();
+    messages::diagnostics(&found, json, common.compact_warnings);
     if !applied.complete() {
         return Ok(ExitCode::FAILURE);
     }
-    match std::fs::remove_file(doubts_path(&made.file)) {
+    match std::fs::remove_file(made.file.doubts_path()) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
         _ => {}
     }
-    messages::applied(&made.plan, &applied, destroying, json);
+    messages::applied(&made.plan, &applied, destroying, &watch);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -305,7 +367,7 @@ async fn show(folder: &Path, options: ShowOptions) -> Result<ExitCode, Failure> 
         if options.json {
             println!("{}", saved.plan.json);
         } else {
-            print!("{}", engine.show_plan(&saved.plan.bytes)?);
+            print!("{}", saved.text);
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -320,7 +382,7 @@ async fn show(folder: &Path, options: ShowOptions) -> Result<ExitCode, Failure> 
 }
 
 async fn import(folder: &Path, options: &ImportOptions) -> Result<ExitCode, Failure> {
-    let mut file = StateFile::lock(&options.common.state, "OperationTypeImport")?;
+    let mut file = StateFile::open(&options.common.state, "OperationTypeImport", &options.common.locking()?)?;
     recover(&mut file)?;
     let variables = native::collect_variables(folder, &options.common.variable_flags()?)?;
     let opened = open(folder, variables, file.read()?)?;
@@ -341,11 +403,32 @@ async fn validate(folder: &Path, options: &ValidateOptions) -> Result<ExitCode, 
         Err(error) => return Err(error.into()),
     };
     if options.json {
-        println!("{}", messages::validated_json(&found));
+        let json = serde_json::to_string_pretty(&messages::validated_json(&found)).map_err(anyhow::Error::from)?;
+        println!("{json}");
     } else {
         println!("Success! The configuration is valid.\n");
     }
     Ok(if found.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What this is, which OpenTofu it works as, and the providers that the folder has chosen.
+fn version(folder: &Path, options: &VersionOptions) -> Result<ExitCode, Failure> {
+    let tofu = landform_engine::state::TERRAFORM_VERSION;
+    let lock = landform_registry::LockFile::of_folder(folder).map_err(anyhow::Error::from)?;
+    let providers: BTreeMap<String, String> =
+        lock.selections().map(|(source, locked)| (source.to_string(), locked.version.to_string())).collect();
+    let platform = landform_registry::platform();
+    if options.json {
+        let json = serde_json::json!({
+            "terraform_version": tofu, "platform": platform, "provider_selections": providers,
+            "landform_version": env!("CARGO_PKG_VERSION"),
+        });
+        println!("{}", serde_json::to_string_pretty(&json).map_err(anyhow::Error::from)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("Landform v{}, working as OpenTofu v{tofu}\non {platform}", env!("CARGO_PKG_VERSION"));
+    providers.iter().for_each(|(source, version)| println!("+ provider {source} v{version}"));
+    Ok(ExitCode::SUCCESS)
 }
 
 /// As in OpenTofu, reading takes no lock.
@@ -353,7 +436,7 @@ pub fn read_state(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
     match std::fs::read(path) {
         Ok(bytes) => Ok(Some(bytes).filter(|bytes| !bytes.trim_ascii().is_empty())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("cannot read {}", PathBuf::from(path).display())),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", Path::new(path).display())),
     }
 }
 
@@ -384,7 +467,7 @@ fn output(options: &OutputOptions) -> Result<ExitCode, Failure> {
         serde_json::Value::String(text) if options.raw => print!("{text}"),
         value @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_)) if options.raw => print!("{value}"),
         _ if options.raw => return Err(anyhow!("-raw needs a string, a number or a bool; use -json.").into()),
-        value => println!("{}", native::value_text(value, 0)),
+        _ => println!("{}", native::output_text(output)),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -33,7 +33,7 @@ pub async fn console(folder: &Path, options: &ConsoleOptions) -> Result<ExitCode
         }
         match console.answer(line.trim()) {
             Ok(answer) => println!("{answer}"),
-            Err(error) if talking => messages::failure(&Failure::Engine(error)),
+            Err(error) if talking => messages::failure(&Failure::Engine(error), false),
             Err(error) => return Err(error.into()),
         }
     }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
+use clap::ValueEnum;
 use landform_engine::native::Requirements;
 use landform_engine::{EngineError, Unsupported};
 use landform_registry::{CliConfig, Constraints, Found, LockFile, Locked, Source};
@@ -12,6 +13,7 @@ use serde_json::json;
 use super::Failure;
 use super::commands::{engine, open};
 use super::options::{Common, InitOptions};
+use crate::inside::Inside;
 
 const DATA: &str = ".terraform";
 
@@ -27,6 +29,10 @@ pub async fn init(folder: &Path, options: &InitOptions) -> Result<ExitCode, Fail
     for (source, version) in &needed.providers {
         let (constraints, source): (Constraints, Source) =
             (version.parse().map_err(wrong)?, source.parse().map_err(wrong)?);
+        if let Some(inside) = inside(&source, &constraints) {
+            println!("- {source} v{inside} is built in to Landform");
+            continue;
+        }
         let locked = lock.version(&source).filter(|_| !options.upgrade);
         // A registry on the network is not asked here, but `tofu` asks it.
         let found = places.find(&source, &constraints, locked).map_err(|error| elsewhere(error.to_string()))?;
@@ -45,6 +51,13 @@ pub async fn init(folder: &Path, options: &InitOptions) -> Result<ExitCode, Fail
     }
     println!("\nThis folder has been successfully initialized!");
     Ok(ExitCode::SUCCESS)
+}
+
+/// The version of a provider that comes with this program, if it is the one that is wanted.
+fn inside(source: &Source, constraints: &Constraints) -> Option<&'static str> {
+    let mut all = Inside::value_variants().iter();
+    let found = all.find(|inside| inside.source() == source.to_string())?;
+    found.version().parse().is_ok_and(|version| constraints.allow(&version)).then(|| found.version())
 }
 
 fn wrong(error: impl std::fmt::Display) -> Failure {

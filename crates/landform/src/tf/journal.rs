@@ -1,6 +1,6 @@
 //! The journal of `landform tf`: a file beside the state that exists only while an apply is under way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use landform_engine::state::{Settled, replay};
-use landform_engine::{Doubted, Intent, IntentId, Journal, Refused, Settlement};
+use landform_engine::{Doubted, Intent, IntentAction, IntentId, Journal, Refused, Settlement};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -98,14 +98,40 @@ impl Leftover {
 
 /// The interrupted updates of such a list.
 pub fn doubted(path: &Path) -> std::io::Result<Vec<Doubted>> {
+    Ok(list_of_doubts(path)?.iter().filter_map(Doubted::of).collect())
+}
+
+/// The addresses of such a list where an object may have been made that nobody has the id of.
+pub fn made_perhaps(path: &Path) -> std::io::Result<BTreeSet<String>> {
+    let mut all = list_of_doubts(path)?;
+    all.retain(|intent| intent.action == IntentAction::Create);
+    Ok(all.into_iter().map(|intent| intent.address).collect())
+}
+
+/// Somebody has looked: there is nothing at these addresses. Returns those that were in doubt.
+pub fn not_made(path: &Path, addresses: &[String]) -> std::io::Result<Vec<String>> {
+    let (absent, doubts): (Vec<Intent>, Vec<Intent>) = list_of_doubts(path)?
+        .into_iter()
+        .partition(|intent| intent.action == IntentAction::Create && addresses.contains(&intent.address));
+    if !absent.is_empty() {
+        // Beside it until it is whole: a list that is torn says that nothing is in doubt.
+        let next = path.with_extension("doubts.next");
+        let _ = std::fs::remove_file(&next);
+        Leftover { state: Vec::new(), doubts }.keep_doubts(&next)?;
+        std::fs::rename(&next, path)?;
+    }
+    Ok(absent.into_iter().map(|intent| intent.address).collect())
+}
+
+fn list_of_doubts(path: &Path) -> std::io::Result<Vec<Intent>> {
     let Ok(file) = File::open(path) else { return Ok(Vec::new()) };
-    let mut doubted = Vec::new();
+    let mut list = Vec::new();
     for line in BufReader::new(file).lines() {
         if let Ok(Line::Intend { intent, .. }) = serde_json::from_str(&line?) {
-            doubted.extend(Doubted::of(&intent));
+            list.push(intent);
         }
     }
-    Ok(doubted)
+    Ok(list)
 }
 
 /// Reads the journal of an apply that did not end. A half-written last line was never promised to anybody.
@@ -130,8 +156,6 @@ pub fn leftover(path: &Path, base: Option<&[u8]>) -> anyhow::Result<Option<Lefto
 
 #[cfg(test)]
 mod tests {
-    use landform_engine::IntentAction;
-
     use super::*;
 
     fn intent(address: &str) -> Intent {

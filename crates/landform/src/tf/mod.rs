@@ -16,6 +16,7 @@ mod saved;
 mod snippet;
 mod state;
 mod state_file;
+mod stream;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -49,6 +50,7 @@ pub async fn run(args: Vec<OsString>) -> ExitCode {
     };
     // Only before the folder is changed to: what is handed over does that itself.
     let begun = std::env::current_dir();
+    let json = options.streams_json();
     match commands::run(options).await {
         Ok(code) => code,
         Err(Failure::Engine(EngineError::Unsupported(reasons))) => {
@@ -58,7 +60,7 @@ pub async fn run(args: Vec<OsString>) -> ExitCode {
             hand_over(wanted, &reasons, &args)
         }
         Err(failure) => {
-            messages::failure(&failure);
+            messages::failure(&failure, json);
             ExitCode::FAILURE
         }
     }

@@ -2,10 +2,13 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 use landform_engine::native::VariableFlag;
+
+use super::state_file::Locking;
 
 #[derive(Parser, Debug)]
 #[command(name = "landform tf", bin_name = "landform tf", about = "The commands of OpenTofu, by the native engine")]
@@ -38,6 +41,8 @@ pub enum Command {
     Import(ImportOptions),
     /// Say whether the configuration is sound, whatever the inputs are.
     Validate(ValidateOptions),
+    /// Say which version this is.
+    Version(VersionOptions),
     /// Look at the state, or change what it calls things.
     State(StateOptions),
 }
@@ -78,6 +83,12 @@ pub struct ValidateOptions {
     pub json: bool,
     #[arg(long)]
     pub no_color: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct VersionOptions {
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args, Debug)]
@@ -157,6 +168,18 @@ pub struct Common {
     /// How many objects are worked on at one time.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub parallelism: usize,
+    /// Take the state's lock.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub lock: bool,
+    /// How long to wait for the lock, such as 30s or 5m.
+    #[arg(long, value_name = "DURATION", default_value = "0s")]
+    pub lock_timeout: String,
+    /// Show warnings as a list of their summaries.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub compact_warnings: bool,
+    /// Accepted; nothing is said about objects that are only read.
+    #[arg(long)]
+    pub concise: bool,
 }
 
 impl Default for Common {
@@ -172,6 +195,10 @@ impl Default for Common {
             json: false,
             no_color: false,
             parallelism: 10,
+            lock: true,
+            lock_timeout: "0s".to_owned(),
+            compact_warnings: false,
+            concise: false,
         }
     }
 }
@@ -224,6 +251,13 @@ pub struct OutputOptions {
 }
 
 impl Common {
+    pub fn locking(&self) -> anyhow::Result<Locking> {
+        let wait = go_duration(&self.lock_timeout).ok_or_else(|| {
+            anyhow::anyhow!("-lock-timeout wants a duration such as 30s, not {:?}", self.lock_timeout)
+        })?;
+        Ok(if self.lock { Locking::Within(wait) } else { Locking::Without })
+    }
+
     pub fn variable_flags(&self) -> anyhow::Result<Vec<VariableFlag>> {
         let read = |flag: &String| match flag.split_once(':') {
             Some(("file", path)) => Ok(VariableFlag::File(PathBuf::from(path))),
@@ -237,7 +271,38 @@ impl Common {
     }
 }
 
+/// `90s`, `1m30s`, `500ms`, `1.5h`.
+fn go_duration(text: &str) -> Option<Duration> {
+    let mut rest = text;
+    let mut total = Duration::ZERO;
+    while !rest.is_empty() {
+        let unit = rest.find(|character: char| character.is_ascii_alphabetic())?;
+        let end =
+            rest[unit..].find(|character: char| !character.is_ascii_alphabetic()).map_or(rest.len(), |at| unit + at);
+        let seconds = match &rest[unit..end] {
+            "h" => 3600.0,
+            "m" => 60.0,
+            "s" => 1.0,
+            "ms" => 0.001,
+            _ => return None,
+        };
+        let number: f64 = rest[..unit].parse().ok()?;
+        total += Duration::try_from_secs_f64(number * seconds).ok()?;
+        rest = &rest[end..];
+    }
+    Some(total)
+}
+
 impl Options {
+    /// Whether what happens is told in lines of JSON.
+    pub fn streams_json(&self) -> bool {
+        match &self.command {
+            Command::Plan(plan) => plan.common.json,
+            Command::Apply(apply) | Command::Destroy(apply) => apply.common.json,
+            _ => false,
+        }
+    }
+
     pub fn read(args: Vec<OsString>) -> Result<Options, clap::Error> {
         let program = OsString::from("landform tf");
         Options::try_parse_from(std::iter::once(program).chain(with_double_dashes(args)))
@@ -270,7 +335,8 @@ fn with_double_dashes(args: Vec<OsString>) -> Vec<OsString> {
             Some((name, value)) => (name, Some(OsString::from(value))),
             None => (text.trim_start_matches('-'), None),
         };
-        let takes_value = matches!(name, "var" | "var-file" | "out" | "state" | "replace" | "chdir" | "parallelism");
+        let takes_value =
+            matches!(name, "var" | "var-file" | "out" | "state" | "replace" | "chdir" | "parallelism" | "lock-timeout");
         let value = if value.is_none() && takes_value { args.next() } else { value };
         let mut flag = OsString::from(match name {
             "var" => "--variable=value:".to_owned(),
@@ -314,6 +380,13 @@ mod tests {
             panic!("not an apply")
         };
         assert!(apply.auto_approve && apply.common.destroy && !apply.common.input);
+    }
+
+    #[test]
+    fn durations_are_written_as_in_go() {
+        assert_eq!(go_duration("1m30s"), Some(Duration::from_secs(90)));
+        assert_eq!(go_duration("500ms"), Some(Duration::from_millis(500)));
+        assert_eq!((go_duration("5"), go_duration("x")), (None, None));
     }
 
     #[test]

@@ -18,6 +18,8 @@ use super::Failure;
 pub struct Saved {
     landform_plan: u32,
     pub plan: Plan,
+    /// As people read it.
+    pub text: String,
     pub variables: BTreeMap<String, serde_json::Value>,
     pub destroying: bool,
 }
@@ -28,13 +30,14 @@ const OPENTOFU: &[u8] = b"PK";
 impl Saved {
     pub fn new(
         plan: Plan,
+        text: String,
         variables: &BTreeMap<String, Variable>,
         ephemeral: &BTreeSet<String>,
         destroying: bool,
     ) -> Saved {
         let lasting = variables.iter().filter(|(name, _)| !ephemeral.contains(*name));
         let variables = lasting.map(|(name, variable)| (name.clone(), variable.value.clone())).collect();
-        Saved { landform_plan: 1, plan, variables, destroying }
+        Saved { landform_plan: 2, plan, text, variables, destroying }
     }
 
     /// A plan holds secrets, so nobody else may read it.

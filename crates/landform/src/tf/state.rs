@@ -7,9 +7,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
 use landform_engine::state::State;
+use landform_engine::{Address, Diagnostic, EngineError};
 
 use super::Failure;
 use super::commands::{engine, open, read_state};
+use super::journal::not_made;
 use super::options::{Common, StateCommand};
 use super::state_file::StateFile;
 
@@ -29,14 +31,47 @@ fn parse(bytes: Option<Vec<u8>>) -> anyhow::Result<State> {
     Ok(State::read(&bytes)?)
 }
 
-fn list(path: &Path, wanted: &[String]) -> anyhow::Result<()> {
+fn list(path: &Path, wanted: &[String]) -> Result<(), Failure> {
     let state = parse(read_state(path)?)?;
+    let missing = |wanted: &&String| !state.objects().any(|object| object.address.is_within(wanted));
+    if let Some(nowhere) = wanted.iter().find(missing) {
+        return Err(EngineError::Diagnostics(vec![not_there(nowhere)]).into());
+    }
     for object in state.objects().filter(|object| object.deposed.is_none()) {
         if wanted.is_empty() || wanted.iter().any(|wanted| object.address.is_within(wanted)) {
             println!("{}", object.address);
         }
     }
     Ok(())
+}
+
+/// What to say of an address that the state does not have.
+fn not_there(wanted: &str) -> Diagnostic {
+    match Address::parse(wanted) {
+        Some(Address { key: Some(_), .. }) => Diagnostic::error(
+            "Unknown resource instance",
+            format!(
+                "The current state contains no resource instance {wanted}. If you've just added its resource to the \
+                 configuration or have changed the count or for_each arguments, you must run \"tofu apply\" first to update \
+                 the resource's entry in the state."
+            ),
+        ),
+        Some(_) => Diagnostic::error(
+            "Unknown resource",
+            format!(
+                "The current state contains no resource {wanted}. If you've just added this resource to the configuration, \
+                 you must run \"tofu apply\" first to create the resource's entry in the state."
+            ),
+        ),
+        None if wanted.starts_with("module.") => Diagnostic::error(
+            "Unknown module",
+            format!(
+                "The current state contains no module at {wanted}. If you've just added this module to the configuration, \
+                 you must run \"tofu apply\" first to create the module's entry in the state."
+            ),
+        ),
+        None => Diagnostic::error("Invalid address", "Resource specification must include a resource type and name."),
+    }
 }
 
 async fn show(folder: &Path, state: &Path, address: &str) -> Result<(), Failure> {
@@ -61,6 +96,12 @@ fn edit(path: &Path, change: impl FnOnce(&mut State) -> anyhow::Result<()>) -> a
 }
 
 fn remove(path: &Path, wanted: &[String]) -> anyhow::Result<()> {
+    let doubts = StateFile::lock(path, "OperationTypeInvalid")?.doubts_path();
+    let absent = not_made(&doubts, wanted)?;
+    if !absent.is_empty() {
+        absent.iter().for_each(|address| println!("{address} is no longer in doubt: the next apply may create it."));
+        return Ok(());
+    }
     let mut removed = Vec::new();
     edit(path, |state| {
         removed = state.remove_within(wanted);

@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use rustix::fs::{FlockOperation, fcntl_lock};
@@ -19,10 +20,21 @@ pub struct StateFile {
     file: File,
     existed: bool,
     written: bool,
+    locked: bool,
+}
+
+/// Whether a state is locked, and how long is waited for it.
+pub enum Locking {
+    Within(Duration),
+    Without,
 }
 
 impl StateFile {
     pub fn lock(path: &Path, operation: &str) -> anyhow::Result<StateFile> {
+        StateFile::open(path, operation, &Locking::Within(Duration::ZERO))
+    }
+
+    pub fn open(path: &Path, operation: &str, locking: &Locking) -> anyhow::Result<StateFile> {
         let existed = path.exists();
         let shown = path.display();
         let file = OpenOptions::new()
@@ -33,7 +45,15 @@ impl StateFile {
             .mode(0o600)
             .open(path)
             .with_context(|| format!("cannot open {shown}"))?;
-        if fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let Locking::Within(wait) = locking else {
+            return Ok(StateFile { path: path.to_owned(), file, existed, written: false, locked: false });
+        };
+        let last = Instant::now() + *wait;
+        while fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            if Instant::now() < last {
+                std::thread::sleep(Duration::from_millis(200));
+                continue;
+            }
             let holder = std::fs::read_to_string(info_path(path)).unwrap_or_default();
             bail!("Error acquiring the state lock: {shown} is in use.\n{holder}");
         }
@@ -47,7 +67,7 @@ impl StateFile {
             "Path": path,
         });
         std::fs::write(info_path(path), info.to_string()).with_context(|| format!("cannot lock {shown}"))?;
-        Ok(StateFile { path: path.to_owned(), file, existed, written: false })
+        Ok(StateFile { path: path.to_owned(), file, existed, written: false, locked: true })
     }
 
     /// The state, if there is one.
@@ -81,12 +101,19 @@ impl StateFile {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         self.path.with_file_name(format!(".{name}.journal"))
     }
+
+    /// Changes in doubt are listed here until an apply has come to its end.
+    pub fn doubts_path(&self) -> PathBuf {
+        self.journal_path().with_extension("doubts")
+    }
 }
 
 impl Drop for StateFile {
     fn drop(&mut self) {
         // What cannot be removed is in nobody's way: the lock itself ends with the handle.
-        let _ = std::fs::remove_file(info_path(&self.path));
+        if self.locked {
+            let _ = std::fs::remove_file(info_path(&self.path));
+        }
         if !self.existed && !self.written {
             let _ = std::fs::remove_file(&self.path);
         }

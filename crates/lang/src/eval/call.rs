@@ -38,7 +38,7 @@ impl Evaluator<'_> {
             }
         }
         let failed = |failure: functions::Failure| {
-            let diagnostic = failure.diagnostic;
+            let diagnostic = *failure.diagnostic;
             match failure.argument.and_then(|index| ranges.get(index)) {
                 Some(range) => diagnostic.at(range.clone()),
                 None => diagnostic,

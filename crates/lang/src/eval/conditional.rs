@@ -28,17 +28,7 @@ impl Evaluator<'_> {
     ) -> Result<Value, Diagnostics> {
         let (true_value, true_failure) = self.eval_branch(true_branch)?;
         let (false_value, false_failure) = self.eval_branch(false_branch)?;
-        let untyped_null = |value: &Value| value.is_null() && value.ty == Type::Dynamic && value.marks.is_empty();
-        let unified = if untyped_null(&true_value) {
-            Some(Unified::Common(false_value.ty.clone()))
-        } else if untyped_null(&false_value) {
-            Some(Unified::Common(true_value.ty.clone()))
-        } else if true_value.ty == Type::Dynamic || false_value.ty == Type::Dynamic {
-            Some(Unified::Common(Type::Dynamic))
-        } else {
-            unify(&[true_value.ty.clone(), false_value.ty.clone()], Safety::Unsafe)
-        };
-        let Some(unified) = unified else {
+        let Some(unified) = common_type(&true_value, &false_value) else {
             let detail = format!(
                 "The true and false result expressions must have consistent types. {}.",
                 describe_mismatch(&true_value.ty, &false_value.ty)
@@ -110,6 +100,11 @@ impl Evaluator<'_> {
     fn type_of_failed(&mut self, expr: &Expression) -> Result<Option<Type>, Diagnostics> {
         match expr {
             Expression::Parenthesis(inner) => self.type_of_failed(inner.inner()),
+            Expression::Conditional(inner) => {
+                let (true_value, _) = self.eval_branch(Branch::Expression(&inner.true_expr))?;
+                let (false_value, _) = self.eval_branch(Branch::Expression(&inner.false_expr))?;
+                Ok(Some(common_type(&true_value, &false_value).map_or(Type::Dynamic, Unified::into_type)))
+            }
             Expression::Array(array) => {
                 let mut types = Vec::new();
                 for element in array {
@@ -147,6 +142,20 @@ impl Evaluator<'_> {
     }
 }
 
+/// The type that both results of a condition can have.
+fn common_type(true_value: &Value, false_value: &Value) -> Option<Unified> {
+    let untyped_null = |value: &Value| value.is_null() && value.ty == Type::Dynamic && value.marks.is_empty();
+    if untyped_null(true_value) {
+        Some(Unified::Common(false_value.ty.clone()))
+    } else if untyped_null(false_value) {
+        Some(Unified::Common(true_value.ty.clone()))
+    } else if true_value.ty == Type::Dynamic || false_value.ty == Type::Dynamic {
+        Some(Unified::Common(Type::Dynamic))
+    } else {
+        unify(&[true_value.ty.clone(), false_value.ty.clone()], Safety::Unsafe)
+    }
+}
+
 /// The same for what has no elements of its own.
 fn type_of_failed(expr: &Expression) -> Option<Type> {
     use hcl_edit::expr::{BinaryOperator, TraversalOperator, UnaryOperator};
@@ -165,7 +174,7 @@ fn type_of_failed(expr: &Expression) -> Option<Type> {
         },
         Expression::StringTemplate(template) if template.len() > 1 => Some(Type::String),
         Expression::HeredocTemplate(_) => Some(Type::String),
-        Expression::FuncCall(_) | Expression::Variable(_) => Some(Type::Dynamic),
+        Expression::FuncCall(_) | Expression::Variable(_) | Expression::ForExpr(_) => Some(Type::Dynamic),
         Expression::Traversal(traversal) => {
             let is_splat = |operator: &TraversalOperator| {
                 matches!(operator, TraversalOperator::AttrSplat(_) | TraversalOperator::FullSplat(_))

@@ -3,6 +3,7 @@
 mod call;
 mod collections;
 mod conditional;
+mod described;
 mod operators;
 mod template;
 mod traverse;
@@ -10,6 +11,8 @@ mod traverse;
 use hcl_edit::Span;
 use hcl_edit::expr::Expression;
 use landform_cty::{Number, Type, Value};
+
+pub use described::{described, sides_of_equality};
 
 use crate::source::{Source, TemplateSource};
 use crate::{Budget, Diagnostic, Diagnostics, Expr, Reference, Scope, SourceRange};
@@ -54,9 +57,19 @@ struct Evaluator<'a> {
 impl Evaluator<'_> {
     fn eval(&mut self, expr: &Expression) -> Result<Value, Diagnostics> {
         self.budget.enter().map_err(|limit| limit.at(self.source.range(expr.span())))?;
-        let result = self.eval_inner(expr).map_err(|diagnostics| diagnostics.at(|| self.source.range(expr.span())));
+        let result = self.eval_inner(expr).map_err(|diagnostics| self.placed(diagnostics, expr));
         self.budget.leave();
         result
+    }
+
+    /// Says where it was, and with what: the innermost expression says the most.
+    fn placed(&mut self, diagnostics: Diagnostics, expr: &Expression) -> Diagnostics {
+        let mut diagnostics = diagnostics.at(|| self.source.range(expr.span()));
+        for diagnostic in diagnostics.0.iter_mut().filter(|diagnostic| diagnostic.values.is_none()) {
+            let part = described::parts(expr).into_iter().find(|part| diagnostic.range == Some(self.range(*part)));
+            diagnostic.values = Some(self.described(part.unwrap_or(expr)).into());
+        }
+        diagnostics
     }
 
     fn eval_inner(&mut self, expr: &Expression) -> Result<Value, Diagnostics> {

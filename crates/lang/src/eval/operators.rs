@@ -1,5 +1,5 @@
 use hcl_edit::expr::{BinaryOp, BinaryOperator, Expression, UnaryOp, UnaryOperator};
-use landform_cty::{Number, Type, Value};
+use landform_cty::{Data, Number, Type, Value};
 
 use super::Evaluator;
 use super::conditional::Branch;
@@ -59,12 +59,15 @@ impl Evaluator<'_> {
         );
         let result = match (left.as_number(), right.as_number()) {
             (Some(left), Some(right)) => calculate(operator, left, right)?,
-            // HCL works out ranges of unknown numbers here. Nothing is known to depend on it that is not also sent to
-            // a provider, so a refined operand is left to the other engine.
-            _ if is_refined(&left) || is_refined(&right) => {
-                return Err(Diagnostic::unsupported("arithmetic on an unknown number with known bounds").into());
-            }
-            _ => Value::unknown_not_null(if comparison { Type::Bool } else { Type::Number }),
+            _ if comparison => match surely_less(&left, &right) {
+                Some(less) => {
+                    let wants_less = matches!(operator, BinaryOperator::Less | BinaryOperator::LessEq);
+                    Value::bool(less == wants_less)
+                }
+                None => Value::unknown_not_null(Type::Bool),
+            },
+            // What was known about the bounds is lost here in OpenTofu, too.
+            _ => Value::unknown_not_null(Type::Number),
         };
         Ok(result.with_marks(&marks))
     }
@@ -143,10 +146,27 @@ fn calculate(operator: BinaryOperator, left: &Number, right: &Number) -> Result<
     })
 }
 
-fn is_refined(value: &Value) -> bool {
+/// Whether the left one is less, or more, whatever the two will be: that is known where their ranges do not even touch.
+fn surely_less(left: &Value, right: &Value) -> Option<bool> {
+    let ((left_min, left_max), (right_min, right_max)) = (bounds(left), bounds(right));
+    let below = |max: &Option<Number>, min: &Option<Number>| matches!((max, min), (Some(max), Some(min)) if max < min);
+    if below(&left_max, &right_min) {
+        Some(true)
+    } else if below(&right_max, &left_min) {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+fn bounds(value: &Value) -> (Option<Number>, Option<Number>) {
     match &value.data {
-        landform_cty::Data::Unknown(refinement) => refinement.number_min.is_some() || refinement.number_max.is_some(),
-        _ => false,
+        Data::Number(number) => (Some(number.clone()), Some(number.clone())),
+        Data::Unknown(refinement) => {
+            let bound = |bound: &Option<(Number, bool)>| bound.as_ref().map(|(number, _)| number.clone());
+            (bound(&refinement.number_min), bound(&refinement.number_max))
+        }
+        _ => (None, None),
     }
 }
 

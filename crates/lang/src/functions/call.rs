@@ -52,7 +52,7 @@ pub(super) fn integer(value: &Value) -> Result<i64, String> {
 
 /// A function that was called in a wrong way, and which argument was wrong.
 pub(crate) struct Failure {
-    pub diagnostic: Diagnostic,
+    pub diagnostic: Box<Diagnostic>,
     pub argument: Option<usize>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn call(
     budget: &mut Budget,
 ) -> Result<Value, Failure> {
     let name = function.name;
-    let fail = |argument: Option<usize>, diagnostic: Diagnostic| Failure { diagnostic, argument };
+    let fail = |argument: Option<usize>, diagnostic: Diagnostic| Failure { diagnostic: Box::new(diagnostic), argument };
     let invalid = |index: usize, message: &str| {
         let parameter = parameter(function, index).expect("there are not more arguments than parameters");
         let detail = format!("Invalid value for {:?} parameter: {message}.", parameter.name);
@@ -96,12 +96,15 @@ pub(crate) fn check_count(function: &Function, count: usize) -> Result<(), Failu
         let at_least = if function.rest.is_some() { "at least " } else { "" };
         let detail =
             format!("Function {name:?} expects {at_least}{expected} argument(s). Missing value for {missing:?}.");
-        return Err(Failure { diagnostic: Diagnostic::new("Not enough function arguments", detail), argument: None });
+        return Err(Failure {
+            diagnostic: Box::new(Diagnostic::new("Not enough function arguments", detail)),
+            argument: None,
+        });
     }
     if function.rest.is_none() && count > expected {
         let detail = format!("Function {name:?} expects only {expected} argument(s).");
         let diagnostic = Diagnostic::new("Too many function arguments", detail);
-        return Err(Failure { diagnostic, argument: Some(expected) });
+        return Err(Failure { diagnostic: Box::new(diagnostic), argument: Some(expected) });
     }
     Ok(())
 }

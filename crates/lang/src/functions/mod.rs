@@ -213,6 +213,11 @@ pub fn function_names() -> Vec<&'static str> {
     names
 }
 
+/// Whether another engine may know this function: a provider's, or one of those that are left to the CLI.
+pub fn is_foreign(name: &str) -> bool {
+    name.contains("::") || LEFT_TO_THE_CLI.iter().any(|(left, _)| *left == name)
+}
+
 /// How a message shows a value that may be a secret.
 fn shown(text: &str, marks: &landform_cty::Marks) -> String {
     use landform_cty::Mark;

@@ -1,6 +1,8 @@
 //! Regular expressions in Go's syntax, run by Rust's engine. Both are of the same family and match alike; a pattern is
 //! read here to find what the two would understand differently, and to write it as Rust means it.
 
+use std::sync::{Mutex, PoisonError};
+
 use landform_cty::{Type, Value, normalize};
 
 use super::call::Call;
@@ -113,7 +115,25 @@ enum Fault {
     Unsupported(String),
 }
 
+/// Runs of one template ask for the same few patterns again and again, and to compile one takes longer than to evaluate the
+/// rest of a small configuration.
 fn compile(pattern: &str) -> Result<regex::Regex, Fault> {
+    const KEPT: usize = 16;
+    static COMPILED: Mutex<Vec<(String, regex::Regex)>> = Mutex::new(Vec::new());
+    let kept = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, regex)) = kept().iter().find(|(of, _)| of == pattern) {
+        return Ok(regex.clone());
+    }
+    let regex = compile_anew(pattern)?;
+    let mut kept = kept();
+    if kept.len() >= KEPT {
+        kept.remove(0);
+    }
+    kept.push((pattern.to_owned(), regex.clone()));
+    Ok(regex)
+}
+
+fn compile_anew(pattern: &str) -> Result<regex::Regex, Fault> {
     let mut translator =
         Translator { rest: pattern, out: String::new(), open: Vec::new(), repeatable: false, repeated: None };
     translator.run(pattern)?;

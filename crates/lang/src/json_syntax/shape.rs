@@ -34,6 +34,7 @@ const NONE: &[&str] = &[];
 pub static ROOT: Shape = Shape {
     blocks: &[
         ("terraform", 0, &TERRAFORM),
+        ("language", 0, &LANGUAGE),
         ("variable", 1, &VARIABLE),
         ("locals", 0, &PLAIN),
         ("output", 1, &OUTPUT),
@@ -64,6 +65,8 @@ static TERRAFORM: Shape = Shape {
     verbatim: NONE,
     literal: &["*"],
 };
+
+static LANGUAGE: Shape = Shape { blocks: &[("compatible_with", 0, &PLAIN)], verbatim: &["edition"], literal: &["*"] };
 
 static REQUIRED_PROVIDERS: Shape = Shape { blocks: &[], verbatim: NONE, literal: &["*"] };
 

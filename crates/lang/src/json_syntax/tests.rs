@@ -1,7 +1,12 @@
 use super::*;
 
 fn native(text: &str) -> Result<String, Diagnostics> {
-    let place = |offset: usize| SourceRange { file: "main.tf.json".to_owned(), line: 1, column: offset + 1 };
+    let place = |offset: usize| SourceRange {
+        file: "main.tf.json".to_owned(),
+        line: 1,
+        column: offset + 1,
+        end: (1, offset as u32 + 1),
+    };
     to_native(text, &place).map(|(text, _)| text)
 }
 

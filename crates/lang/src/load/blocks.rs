@@ -1,14 +1,28 @@
-use hcl_edit::expr::{Expression, ObjectKey, TraversalOperator};
 use hcl_edit::structure::{Attribute, Block, Structure};
 use landform_cty::{Type, Value};
 
 use super::Loader;
 use crate::defaults::Defaults;
 use crate::types::parse_type;
-use crate::{
-    Body, Budget, Diagnostic, Expr, Ignored, Local, NoReferences, Output, ProviderConfig, Reference, RequiredProvider,
-    SourceRange, Validation, Variable, evaluate,
-};
+use crate::{Body, Diagnostic, Expr, Local, Output, ProviderConfig, SourceRange, Variable};
+
+/// The blocks of a file.
+const TOP_LEVEL: [&str; 14] = [
+    "terraform",
+    "language",
+    "provider",
+    "variable",
+    "locals",
+    "output",
+    "module",
+    "resource",
+    "data",
+    "ephemeral",
+    "moved",
+    "removed",
+    "import",
+    "check",
+];
 
 impl Loader {
     pub(super) fn read_body(&mut self, body: &Body) {
@@ -23,9 +37,11 @@ impl Loader {
     fn read_block(&mut self, file: &Body, block: &Block) {
         let labels: Vec<&str> = block.labels.iter().map(|label| label.as_str()).collect();
         let inner = Body { node: block.body.clone(), source: file.source.clone() };
-        let range = file.place(&block.ident);
+        let range = file.header(block);
         match (block.ident.as_str(), labels.as_slice()) {
             ("terraform", []) => self.read_terraform(&inner),
+            // Its label, if it has one, means nothing.
+            ("language", _) => self.read_language(&inner),
             ("variable", [name]) => self.read_variable(name, &inner, range),
             ("locals", []) => self.read_locals(&inner),
             ("output", [name]) => self.read_output(name, &inner, range),
@@ -37,7 +53,7 @@ impl Loader {
             ("import", []) => self.read_import(&inner, range),
             ("check", [name]) => self.read_check(name, &inner, range),
             ("provider", [name]) => self.read_provider(name, inner, range),
-            ("ephemeral" | "language" | "required_providers", _) => {
+            ("ephemeral" | "required_providers", _) => {
                 self.unsupported(format!("{} block", block.ident.as_str()), range);
             }
             (
@@ -46,15 +62,41 @@ impl Loader {
                 labels,
             ) => self.wrong_labels(kind, labels.len(), range),
             (kind, _) => {
-                let detail = format!("Blocks of type {kind:?} are not expected here.");
+                let hint = crate::did_you_mean(kind, TOP_LEVEL);
+                let detail = format!("Blocks of type {kind:?} are not expected here.{hint}");
                 self.found.push(Diagnostic::new("Unsupported block type", detail).at(range));
             }
         }
     }
 
     pub(super) fn wrong_labels(&mut self, kind: &str, labels: usize, range: SourceRange) {
-        let detail = format!("A {kind:?} block does not have {labels} label(s).");
-        self.found.push(Diagnostic::new("Wrong number of block labels", detail).at(range));
+        let expected: &[&str] = match kind {
+            "resource" | "data" => &["type", "name"],
+            "variable" | "output" | "provider" | "module" | "check" => &["name"],
+            _ => &[],
+        };
+        let (count, names) = (expected.len(), expected.join(", "));
+        let problem = match expected.get(labels) {
+            Some(missing) => Diagnostic::new(
+                format!("Missing {missing} for {kind}"),
+                format!("All {kind} blocks must have {count} labels ({names})."),
+            ),
+            None if count == 0 => Diagnostic::new(
+                format!("Extraneous label for {kind}"),
+                format!("No labels are expected for {kind} blocks."),
+            ),
+            None => Diagnostic::new(
+                format!("Extraneous label for {kind}"),
+                format!("Only {count} labels ({names}) are expected for {kind} blocks."),
+            ),
+        };
+        self.found.push(problem.at(range));
+    }
+
+    pub(super) fn no_labels(&mut self, body: &Body, block: &Block) {
+        if !block.labels.is_empty() {
+            self.wrong_labels(block.ident.as_str(), block.labels.len(), body.header(block));
+        }
     }
 
     pub(super) fn unexpected_attribute(&mut self, body: &Body, attribute: &Attribute) {
@@ -63,68 +105,7 @@ impl Loader {
 
     pub(super) fn unexpected_block(&mut self, body: &Body, block: &Block) {
         let detail = format!("Blocks of type {:?} are not expected here.", block.ident.as_str());
-        self.found.push(Diagnostic::new("Unsupported block type", detail).at(body.place(&block.ident)));
-    }
-
-    fn read_terraform(&mut self, body: &Body) {
-        for structure in &body.node {
-            match structure {
-                Structure::Attribute(attribute) if attribute.key.as_str() == "required_version" => {
-                    if let Some(version) = self.literal_string(&body.expr(&attribute.value)) {
-                        self.module.required_versions.push(version);
-                    }
-                }
-                Structure::Attribute(attribute) => {
-                    self.unsupported(format!("terraform {}", attribute.key.as_str()), body.place(attribute));
-                }
-                Structure::Block(block) => match block.ident.as_str() {
-                    "required_providers" => {
-                        let inner = Body { node: block.body.clone(), source: body.source.clone() };
-                        self.read_required_providers(&inner);
-                    }
-                    kind @ ("backend" | "cloud") => {
-                        let construct = format!("{kind} block");
-                        self.module.ignored.push(Ignored { construct, range: body.place(&block.ident) });
-                    }
-                    kind => self.unsupported(format!("terraform {kind} block"), body.place(&block.ident)),
-                },
-            }
-        }
-    }
-
-    fn read_required_providers(&mut self, body: &Body) {
-        for structure in &body.node {
-            let attribute = match structure {
-                Structure::Attribute(attribute) => attribute,
-                Structure::Block(block) => {
-                    self.unexpected_block(body, block);
-                    continue;
-                }
-            };
-            let name = attribute.key.as_str().to_owned();
-            let mut required = RequiredProvider::default();
-            match &attribute.value {
-                Expression::Object(object) => {
-                    for (key, value) in object {
-                        let key = match key {
-                            ObjectKey::Ident(key) => key.as_str(),
-                            ObjectKey::Expression(Expression::String(key)) => key.value().as_str(),
-                            ObjectKey::Expression(_) => "",
-                        };
-                        let value = body.expr(value.expr());
-                        match key {
-                            "source" => required.source = self.literal_string(&value),
-                            "version" => required.version = self.literal_string(&value),
-                            other => self.unsupported(format!("required_providers {other}"), value.range()),
-                        }
-                    }
-                }
-                version => required.version = self.literal_string(&body.expr(version)),
-            }
-            if self.module.required_providers.insert(name.clone(), required).is_some() {
-                self.duplicate("required provider", &name, body.place(attribute));
-            }
-        }
+        self.found.push(Diagnostic::new("Unsupported block type", detail).at(body.header(block)));
     }
 
     fn read_variable(&mut self, name: &str, body: &Body, range: SourceRange) {
@@ -138,9 +119,11 @@ impl Loader {
             sensitive: false,
             ephemeral: false,
             nullable: true,
+            deprecated: None,
             validations: Vec::new(),
             range: range.clone(),
         };
+        self.check_variable_name(name, &range);
         let mut default = None;
         for structure in &body.node {
             match structure {
@@ -158,14 +141,17 @@ impl Loader {
                         "sensitive" => variable.sensitive = self.literal_bool(&value),
                         "ephemeral" => variable.ephemeral = self.literal_bool(&value),
                         "nullable" => variable.nullable = self.literal_bool(&value),
-                        "deprecated" | "const" => {
-                            self.unsupported(format!("variable {}", attribute.key.as_str()), value.range());
+                        "deprecated" => variable.deprecated = self.deprecation("variable", &value, &range),
+                        // What a module is given must then be known without any evaluation.
+                        "const" if self.literal_bool(&value) && !self.prefix.is_empty() => {
+                            self.unsupported("variable const", value.range());
                         }
+                        "const" => {}
                         _ => self.unexpected_attribute(body, attribute),
                     }
                 }
                 Structure::Block(block) if block.ident.as_str() == "validation" => {
-                    variable.validations.extend(self.read_validation(body, block));
+                    variable.validations.extend(self.read_validation(body, block, Some(name)));
                 }
                 Structure::Block(block) => self.unexpected_block(body, block),
             }
@@ -173,9 +159,25 @@ impl Loader {
         if let Some(default) = default {
             variable.default = self.default_value(&variable, &default);
         }
-        if self.module.variables.insert(name.to_owned(), variable).is_some() {
-            self.duplicate("variable", name, range);
+        if let Some(earlier) = self.module.variables.insert(name.to_owned(), variable) {
+            let detail = format!(
+                "A variable named {name:?} was already declared at {}. Variable names must be unique within a module.",
+                earlier.range
+            );
+            self.duplicate("Duplicate variable declaration", detail, range);
         }
+    }
+
+    fn deprecation(&mut self, what: &str, given: &Expr, range: &SourceRange) -> Option<String> {
+        let reason = self.literal_string(given);
+        if reason.as_deref() == Some("") {
+            let detail = format!(
+                "The \"deprecated\" argument must not be empty, and should provide instructions on how to migrate away from \
+                 usage of this deprecated {what}."
+            );
+            self.found.push(Diagnostic::new("Invalid `deprecated` value", detail).at(range.clone()));
+        }
+        reason
     }
 
     fn default_value(&mut self, variable: &Variable, default: &Expr) -> Option<Value> {
@@ -196,26 +198,6 @@ impl Loader {
         }
     }
 
-    pub(super) fn read_validation(&mut self, body: &Body, block: &Block) -> Option<Validation> {
-        let range = body.place(&block.ident);
-        for structure in &block.body {
-            match structure {
-                Structure::Attribute(attribute) if matches!(attribute.key.as_str(), "condition" | "error_message") => {}
-                Structure::Attribute(attribute) => self.unexpected_attribute(body, attribute),
-                Structure::Block(inner) => self.unexpected_block(body, inner),
-            }
-        }
-        let part = |name: &str| block.body.get_attribute(name).map(|attribute| body.expr(&attribute.value));
-        match (part("condition"), part("error_message")) {
-            (Some(condition), Some(error_message)) => Some(Validation { condition, error_message, range }),
-            (condition, _) => {
-                let missing = if condition.is_none() { "condition" } else { "error_message" };
-                self.missing(missing, range);
-                None
-            }
-        }
-    }
-
     fn read_locals(&mut self, body: &Body) {
         for structure in &body.node {
             match structure {
@@ -223,18 +205,25 @@ impl Loader {
                     let name = attribute.key.as_str().to_owned();
                     let range = body.place(attribute);
                     let local = Local { name: name.clone(), value: body.expr(&attribute.value), range: range.clone() };
-                    if self.module.locals.insert(name.clone(), local).is_some() {
-                        self.duplicate("local value", &name, range);
+                    if let Some(earlier) = self.module.locals.insert(name.clone(), local) {
+                        let detail = format!(
+                            "A local value named {name:?} was already defined at {}. Local value names must be unique within \
+                             a module.",
+                            earlier.range
+                        );
+                        self.duplicate("Duplicate local value definition", detail, range);
                     }
                 }
-                Structure::Block(block) => self.unexpected_block(body, block),
+                Structure::Block(block) => self.block_not_allowed(body, block),
             }
         }
     }
 
     fn read_output(&mut self, name: &str, body: &Body, range: SourceRange) {
+        self.check_name("output name", name, &range);
         let mut value = None;
         let (mut description, mut sensitive, mut ephemeral, mut depends_on) = (String::new(), false, false, Vec::new());
+        let mut deprecated = None;
         let mut preconditions = Vec::new();
         for structure in &body.node {
             match structure {
@@ -246,12 +235,12 @@ impl Loader {
                         "sensitive" => sensitive = self.literal_bool(&given),
                         "ephemeral" => ephemeral = self.literal_bool(&given),
                         "depends_on" => depends_on = self.read_depends_on(&given),
-                        "deprecated" => self.unsupported("output deprecated", given.range()),
+                        "deprecated" => deprecated = self.deprecation("output", &given, &range),
                         _ => self.unexpected_attribute(body, attribute),
                     }
                 }
                 Structure::Block(block) if block.ident.as_str() == "precondition" => {
-                    preconditions.extend(self.read_validation(body, block));
+                    preconditions.extend(self.read_validation(body, block, None));
                 }
                 Structure::Block(block) => self.unexpected_block(body, block),
             }
@@ -264,12 +253,17 @@ impl Loader {
             description,
             sensitive,
             ephemeral,
+            deprecated,
             depends_on,
             preconditions,
             range: range.clone(),
         };
-        if self.module.outputs.insert(name.clone(), output).is_some() {
-            self.duplicate("output", &name, range);
+        if let Some(earlier) = self.module.outputs.insert(name.clone(), output) {
+            let detail = format!(
+                "An output named {name:?} was already defined at {}. Output names must be unique within a module.",
+                earlier.range
+            );
+            self.duplicate("Duplicate output definition", detail, range);
         }
     }
 
@@ -277,62 +271,74 @@ impl Loader {
         let alias = body.node.remove_attribute("alias");
         let alias =
             alias.and_then(|alias| self.literal_string(&Expr { node: alias.value, source: body.source.clone() }));
-        for construct in ["version", "for_each"] {
-            if let Some(attribute) = body.node.remove_attribute(construct) {
-                self.unsupported(format!("provider {construct}"), body.place(&attribute));
-            }
+        self.check_alias(alias.as_deref(), &range);
+        if let Some(attribute) = body.node.remove_attribute("for_each") {
+            self.unsupported("provider for_each", body.place(&attribute));
         }
-        if self.module.providers.iter().any(|other| other.name == name && other.alias == alias) {
-            self.duplicate("provider configuration", name, range.clone());
+        let version = super::resources::take(&mut body, "version").and_then(|given| self.provider_version(&given));
+        self.reserved("provider", &body, &["count", "depends_on", "source"], &["lifecycle", "locals"]);
+        let same = |other: &&ProviderConfig| other.name == name && other.alias == alias;
+        if let Some(earlier) = self.module.providers.iter().find(same) {
+            let earlier = &earlier.range;
+            let detail = match &alias {
+                None => format!(
+                    "A default (non-aliased) provider configuration for {name:?} was already given at {earlier}. If multiple \
+                     configurations are required, set the \"alias\" argument for alternative configurations."
+                ),
+                Some(alias) => format!(
+                    "A provider configuration for {name:?} with alias {alias:?} was already given at {earlier}. Each \
+                     configuration for the same provider must have a distinct alias."
+                ),
+            };
+            self.duplicate("Duplicate provider configuration", detail, range.clone());
         }
-        self.module.providers.push(ProviderConfig { name: name.to_owned(), alias, body, range });
+        self.module.providers.push(ProviderConfig { name: name.to_owned(), alias, version, body, range });
     }
 
-    /// `provider = NAME` or `provider = NAME.ALIAS`
-    pub(super) fn read_provider_reference(&mut self, expr: &Expr) -> Option<(String, Option<String>)> {
-        match &expr.node {
-            Expression::Variable(name) => return Some((name.as_str().to_owned(), None)),
-            Expression::Traversal(traversal) => {
-                let operators: Vec<&TraversalOperator> =
-                    traversal.operators.iter().map(|operator| operator.value()).collect();
-                if let (Expression::Variable(name), [TraversalOperator::GetAttr(alias)]) =
-                    (&traversal.expr, operators.as_slice())
-                {
-                    return Some((name.as_str().to_owned(), Some(alias.as_str().to_owned())));
-                }
-            }
-            _ => {}
+    /// As it was said before there was `required_providers`.
+    fn provider_version(&mut self, given: &Expr) -> Option<String> {
+        let detail = "OpenTofu 0.13 and earlier allowed provider version constraints inside the provider configuration block, \
+                      but that is now deprecated and will be removed in a future version of OpenTofu. To silence this \
+                      warning, move the provider version constraint into the required_providers block.";
+        let warning =
+            Diagnostic::new("Version constraints inside provider configuration blocks are deprecated", detail);
+        self.module.warnings.push(warning.at(given.range()));
+        let version = self.literal_string(given)?;
+        if !super::version::is_constraint(&version) {
+            let detail = "This string does not use correct version constraint syntax.";
+            self.found.push(Diagnostic::new("Invalid version constraint", detail).at(given.range()));
         }
-        self.unsupported("this form of provider reference", expr.range());
-        None
+        Some(version)
     }
 
-    pub(super) fn read_depends_on(&mut self, expr: &Expr) -> Vec<Reference> {
-        let Expression::Array(elements) = &expr.node else {
-            self.found
-                .push(Diagnostic::new("Invalid expression", "A static list expression is required.").at(expr.range()));
-            return Vec::new();
-        };
-        let mut references = Vec::new();
-        for element in elements {
-            let element = Expr { node: element.clone(), source: expr.source.clone() };
-            match crate::references(&element).as_slice() {
-                [
-                    reference @ (Reference::Resource { .. }
-                    | Reference::Data { .. }
-                    | Reference::Module { output: None, .. }),
-                ] if is_bare(&element.node) => {
-                    references.push(reference.clone());
-                }
-                _ => self.unsupported("this form of depends_on", element.range()),
-            }
+    /// What stands in a block and is kept for later versions of the language.
+    pub(super) fn reserved(&mut self, kind: &str, body: &Body, arguments: &[&str], blocks: &[&str]) {
+        for structure in &body.node {
+            let (summary, detail, range) = match structure {
+                Structure::Attribute(attribute) if arguments.contains(&attribute.key.as_str()) => (
+                    format!("Reserved argument name in {kind} block"),
+                    format!("The {kind} argument name {:?} is reserved", attribute.key.as_str()),
+                    body.place(attribute),
+                ),
+                Structure::Block(block) if blocks.contains(&block.ident.as_str()) => (
+                    format!("Reserved block type name in {kind} block"),
+                    format!("The block type name {:?} is reserved", block.ident.as_str()),
+                    body.header(block),
+                ),
+                _ => continue,
+            };
+            let detail = format!("{detail} for use by OpenTofu in a future version.");
+            self.found.push(Diagnostic::new(summary, detail).at(range));
         }
-        references
     }
 
     /// The value of an expression that may not refer to anything.
-    fn constant(&mut self, expr: &Expr) -> Option<Value> {
-        match evaluate(expr, &NoReferences, &mut Budget::default()) {
+    pub(super) fn constant(&mut self, expr: &Expr) -> Option<Value> {
+        if let Some(problem) = crate::reference::calls_a_function(expr) {
+            self.found.push(problem);
+            return None;
+        }
+        match crate::variables::without_references(expr) {
             Ok(value) => Some(value),
             Err(diagnostics) => {
                 self.report(diagnostics);
@@ -343,6 +349,10 @@ impl Loader {
 
     pub(super) fn literal_string(&mut self, expr: &Expr) -> Option<String> {
         let value = self.constant(expr)?;
+        self.as_string(&value, expr)
+    }
+
+    pub(super) fn as_string(&mut self, value: &Value, expr: &Expr) -> Option<String> {
         match value.convert(&Type::String).ok().as_ref().and_then(Value::as_str) {
             Some(text) => Some(text.to_owned()),
             None => {
@@ -357,7 +367,7 @@ impl Loader {
         let Some(value) = self.constant(expr) else { return false };
         let bool = value.convert(&Type::Bool).ok().and_then(|value| value.as_bool());
         if bool.is_none() {
-            let detail = "Unsuitable value: a bool is required.";
+            let detail = "Unsuitable value: a bool is required";
             self.found.push(Diagnostic::new("Unsuitable value type", detail).at(expr.range()));
         }
         bool.unwrap_or_default()
@@ -367,16 +377,4 @@ impl Loader {
         let detail = format!("The argument {name:?} is required, but no definition was found.");
         self.found.push(Diagnostic::new("Missing required argument", detail).at(range));
     }
-
-    pub(super) fn duplicate(&mut self, kind: &str, name: &str, range: SourceRange) {
-        let detail = format!("A {kind} named {name:?} was already declared. Names must be unique within a module.");
-        self.found.push(Diagnostic::new(format!("Duplicate {kind}"), detail).at(range));
-    }
-}
-
-/// `TYPE.NAME`, `data.TYPE.NAME` or `module.NAME`, and nothing behind it.
-fn is_bare(node: &Expression) -> bool {
-    let Expression::Traversal(traversal) = node else { return false };
-    let Expression::Variable(root) = &traversal.expr else { return false };
-    traversal.operators.len() == if matches!(root.as_str(), "data" | "resource") { 2 } else { 1 }
 }

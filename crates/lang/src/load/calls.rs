@@ -7,6 +7,7 @@ use crate::{Body, Check, Diagnostic, Expr, Import, ImportBy, ModuleCall, Moved, 
 
 impl Loader {
     pub(super) fn read_call(&mut self, name: &str, mut body: Body, range: SourceRange) {
+        self.check_name("module instance name", name, &range);
         let repetition = self.take_call_repetition(&mut body);
         let (source, depends_on) = (take(&mut body, "source"), take(&mut body, "depends_on"));
         let providers = take(&mut body, "providers");
@@ -29,12 +30,11 @@ impl Loader {
                 Structure::Attribute(attribute) => {
                     inputs.insert(attribute.key.as_str().to_owned(), body.expr(&attribute.value));
                 }
-                Structure::Block(block) => {
-                    let construct = format!("{} block in a module block", block.ident.as_str());
-                    self.unsupported(construct, body.place(&block.ident));
-                }
+                Structure::Block(block) if block.ident.as_str() != "locals" => self.unexpected_block(&body, block),
+                Structure::Block(_) => {}
             }
         }
+        self.reserved("module", &body, &[], &["locals"]);
         let call = ModuleCall {
             name: name.to_owned(),
             source: source.as_literal().unwrap_or_default().to_owned(),
@@ -44,14 +44,18 @@ impl Loader {
             inputs,
             range: range.clone(),
         };
-        if self.module.calls.insert(name.to_owned(), call).is_some() {
-            self.duplicate("module call", name, range);
+        if let Some(earlier) = self.module.calls.insert(name.to_owned(), call) {
+            let detail = format!(
+                "A module call named {name:?} was already defined at {}. Module calls must have unique names within a module.",
+                earlier.range
+            );
+            self.duplicate("Duplicate module call", detail, range);
         }
     }
 
     /// `count`, `for_each`, or a `lifecycle` block with `enabled`, which is all that the one of a module may have.
     fn take_call_repetition(&mut self, body: &mut Body) -> Repetition {
-        let repetition = self.take_repetition(body);
+        let (count, for_each) = (take(body, "count"), take(body, "for_each"));
         let blocks: Vec<Block> = body.node.get_blocks("lifecycle").cloned().collect();
         body.node.remove_blocks("lifecycle");
         let mut enabled = None;
@@ -60,7 +64,7 @@ impl Loader {
             self.only(&inner, &["enabled"], &[]);
             enabled = inner.node.get_attribute("enabled").map(|given| inner.expr(&given.value));
         }
-        self.with_enabled(repetition, enabled)
+        self.repetition([count, enabled, for_each], "should be", "module instances")
     }
 
     /// `providers = { NAME = NAME, NAME.ALIAS = NAME.ALIAS }`
@@ -70,7 +74,8 @@ impl Loader {
     ) -> std::collections::BTreeMap<(String, Option<String>), (String, Option<String>)> {
         let mut passed = std::collections::BTreeMap::new();
         let Expression::Object(object) = &expr.node else {
-            self.unsupported("this form of providers", expr.range());
+            let problem = Diagnostic::new("Invalid expression", "A static map expression is required.");
+            self.found.push(problem.at(expr.range()));
             return passed;
         };
         for (key, value) in object {
@@ -98,15 +103,14 @@ impl Loader {
     }
 
     pub(super) fn read_removed(&mut self, body: &Body, range: SourceRange) {
-        let from = self.address_argument(body, "from", &range);
+        let from = self.address_argument(body, "from", &range).filter(|from| self.is_removable(body, from));
         self.only(body, &["from"], &["lifecycle"]);
-        // Without a word about it the object stays.
-        let mut destroy = false;
+        let mut destroy = None;
         for block in body.node.get_blocks("lifecycle") {
             let inner = Body { node: block.body.clone(), source: body.source.clone() };
             self.only(&inner, &["destroy"], &[]);
             if let Some(given) = inner.node.get_attribute("destroy") {
-                destroy = self.literal_bool(&inner.expr(&given.value));
+                destroy = Some(self.literal_bool(&inner.expr(&given.value)));
             }
         }
         if let Some(from) = from {
@@ -114,37 +118,87 @@ impl Loader {
         }
     }
 
+    /// Resources and modules are removed as a whole, and data sources not at all.
+    fn is_removable(&mut self, body: &Body, from: &str) -> bool {
+        let parts: Vec<&str> = from.split('.').collect();
+        let modules = parts.chunks(2).take_while(|pair| pair[0] == "module").count();
+        let (modules, resource) = parts.split_at((modules * 2).min(parts.len()));
+        let (summary, detail) = if modules.iter().any(|part| part.contains('[')) {
+            let detail = "Module address cannot be a module instance (e.g. \"module.a[0]\"), it must be a module instead \
+                          (e.g. \"module.a\").";
+            ("Module instance address with keys is not allowed", detail)
+        } else if resource.first() == Some(&"data") {
+            let detail = "Data sources cannot be destroyed, and therefore, 'removed' blocks are not allowed to target them. \
+                          To remove data sources from the state, you should remove the data source block from the \
+                          configuration.";
+            ("Data source address is not allowed", detail)
+        } else if resource.len() > 2 || resource.iter().any(|part| part.contains('[')) {
+            let detail = "Resource address cannot be a resource instance (e.g. \"null_resource.a[0]\"), it must be a \
+                          resource instead (e.g. \"null_resource.a\").";
+            ("Resource instance address with keys is not allowed", detail)
+        } else {
+            return true;
+        };
+        let place = body.node.get_attribute("from").map(|given| body.expr(&given.value).range());
+        let problem = Diagnostic::new(summary, detail);
+        self.found.push(match place {
+            Some(place) => problem.at(place),
+            None => problem,
+        });
+        false
+    }
+
     pub(super) fn read_import(&mut self, body: &Body, range: SourceRange) {
-        self.only(body, &["to", "id", "identity", "for_each"], &[]);
+        // Which of several configurations of a provider is to read the object.
+        if let Some(provider) = body.node.get_attribute("provider") {
+            self.unsupported("import provider", body.place(provider));
+        }
+        self.only(body, &["to", "id", "identity", "for_each", "provider"], &[]);
         let part = |name: &str| body.node.get_attribute(name).map(|given| body.expr(&given.value));
         let by = match (part("id"), part("identity")) {
             (Some(id), None) => ImportBy::Id(id),
             (None, Some(identity)) => ImportBy::Identity(identity),
             (Some(_), Some(_)) => {
-                let detail = "Only one of \"id\" and \"identity\" can name the object that is to be imported.";
+                let detail = "Only one of 'id' or 'identity' can be specified in an import block. 'id' identifies the \
+                              resource instance by its ID, while 'identity' identifies the resource instance by its Resource \
+                              Identity. Choose one method to identify the resource instance to import.";
                 return self.found.push(Diagnostic::new("Conflicting import arguments", detail).at(range));
             }
             (None, None) => {
-                let detail = "One of \"id\" and \"identity\" must name the object that is to be imported.";
+                let detail = "One of 'id' or 'identity' must be specified in an import block to identify the resource \
+                              instance to import.";
                 return self.found.push(Diagnostic::new("Missing required import argument", detail).at(range));
             }
         };
         match part("to") {
             Some(to) => match import_target(&to) {
-                Some(to) => self.module.imports.push(Import { to, by, for_each: part("for_each"), range }),
+                Some(to) => self.add_import(Import { to, by, for_each: part("for_each"), range }),
                 None => self.unsupported("this form of import", to.range()),
             },
             None => self.missing("to", range),
         }
     }
 
+    /// Two blocks about one object are a mistake that shows here, unless their addresses are still to be evaluated.
+    fn add_import(&mut self, import: Import) {
+        let same = |other: &&Import| import.constant_target().is_some_and(|to| other.constant_target() == Some(to));
+        match self.module.imports.iter().find(same) {
+            Some(other) => {
+                let problem = Diagnostic::duplicate_import(&import.constant_target().unwrap_or_default(), &other.range);
+                self.found.push(problem.at(import.range));
+            }
+            None => self.module.imports.push(import),
+        }
+    }
+
     pub(super) fn read_check(&mut self, name: &str, body: &Body, range: SourceRange) {
+        self.check_name("check block name", name, &range);
         let mut assertions = Vec::new();
         for structure in &body.node {
             match structure {
                 Structure::Attribute(attribute) => self.unexpected_attribute(body, attribute),
                 Structure::Block(block) => match block.ident.as_str() {
-                    "assert" => assertions.extend(self.read_validation(body, block)),
+                    "assert" => assertions.extend(self.read_validation(body, block, None)),
                     "data" => self.read_check_data(name, body, block),
                     _ => self.unexpected_block(body, block),
                 },
@@ -155,19 +209,23 @@ impl Loader {
             self.found.push(Diagnostic::new("Zero assert blocks", detail).at(range.clone()));
         }
         let check = Check { name: name.to_owned(), assertions, range: range.clone() };
-        if self.module.checks.insert(name.to_owned(), check).is_some() {
-            self.duplicate("check block", name, range);
+        if let Some(earlier) = self.module.checks.insert(name.to_owned(), check) {
+            let detail = format!(
+                "A check block named {name:?} was already declared at {}. Check blocks must be unique within each module.",
+                earlier.range
+            );
+            self.duplicate(format!("Duplicate check {name:?} configuration"), detail, range);
         }
     }
 
     /// The one data source that a check may have: once, and with a lifecycle that is the check's.
     fn read_check_data(&mut self, check: &str, body: &Body, block: &Block) {
-        let range = body.place(&block.ident);
+        let range = body.header(block);
         let labels: Vec<&str> = block.labels.iter().map(|label| label.as_str()).collect();
         let [resource_type, name] = labels[..] else { return self.wrong_labels("data", labels.len(), range) };
         let own = |resource: &crate::Resource| resource.check.as_deref() == Some(check);
-        if self.module.resources.iter().any(own) {
-            let detail = "This check block already has a data resource.";
+        if let Some(earlier) = self.module.resources.iter().find(|resource| own(resource)) {
+            let detail = format!("This check block already has a data resource defined at {}.", earlier.range);
             self.found.push(Diagnostic::new("Multiple data resource blocks", detail).at(range));
             return;
         }
@@ -209,16 +267,14 @@ impl Loader {
             match structure {
                 Structure::Attribute(attribute) if attributes.contains(&attribute.key.as_str()) => {}
                 Structure::Block(block) if blocks.contains(&block.ident.as_str()) => {}
-                Structure::Attribute(attribute) => {
-                    self.unsupported(format!("argument {} here", attribute.key.as_str()), body.place(attribute));
+                Structure::Attribute(attribute) => self.unexpected_attribute(body, attribute),
+                // What is done where an object goes is done by programs.
+                Structure::Block(block) if matches!(block.ident.as_str(), "provisioner" | "connection") => {
+                    self.unsupported(format!("{} block", block.ident.as_str()), body.place(&block.ident));
                 }
-                Structure::Block(block) => self.other_block(body, block),
+                Structure::Block(block) => self.unexpected_block(body, block),
             }
         }
-    }
-
-    fn other_block(&mut self, body: &Body, block: &Block) {
-        self.unsupported(format!("{} block here", block.ident.as_str()), body.place(&block.ident));
     }
 }
 
@@ -231,7 +287,8 @@ fn address_text(node: &Expression) -> Option<String> {
         match operator.value() {
             TraversalOperator::GetAttr(name) => text.push_str(&format!(".{}", name.as_str())),
             TraversalOperator::Index(Expression::String(key)) => {
-                text.push_str(&format!("[{}]", serde_json::Value::from(key.value().as_str())));
+                let quoted = serde_json::Value::from(key.value().as_str()).to_string();
+                text.push_str(&format!("[{}]", quoted.replace("${", "$${").replace("%{", "%%{")));
             }
             TraversalOperator::Index(Expression::Number(index)) => text.push_str(&format!("[{}]", index.value())),
             TraversalOperator::LegacyIndex(index) => text.push_str(&format!("[{}]", index.value())),

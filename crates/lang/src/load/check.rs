@@ -1,8 +1,8 @@
 use hcl_edit::structure::{Block, Structure};
 
 use super::Loader;
-use crate::reference::{Construct, ConstructKind, inspect, iterator};
-use crate::{Body, Diagnostic, Expr, Reference, Repetition, Validation, functions};
+use crate::reference::{Construct, ConstructKind, Found, inspect, iterator};
+use crate::{Body, Diagnostic, Expr, Mention, Reference, Repetition, Resource, SourceRange, Validation, functions};
 
 impl Loader {
     /// Looks at every expression once everything that can be referred to is known.
@@ -12,7 +12,10 @@ impl Loader {
         for variable in module.variables.values() {
             conditions(&variable.validations, Place::default(), &mut expressions);
         }
-        expressions.extend(module.locals.values().map(|local| (local.value.clone(), Place::default())));
+        for local in module.locals.values() {
+            let own = Some((format!("local.{}", local.name), Own::Local));
+            expressions.push((local.value.clone(), Place { own, ..Place::default() }));
+        }
         for output in module.outputs.values() {
             expressions.push((output.value.clone(), Place::default()));
             conditions(&output.preconditions, Place::default(), &mut expressions);
@@ -20,13 +23,16 @@ impl Loader {
         for resource in &module.resources {
             expressions.extend(resource.repetition.expr().map(|expr| (expr.clone(), Place::default())));
             let place = Place::inside(&resource.repetition);
-            collect(&resource.body, place.clone(), &mut expressions);
+            let own = |what: Own| Place { own: Some((resource.address(), what)), ..place.clone() };
+            let single = matches!(resource.repetition, Repetition::Once | Repetition::Enabled(_));
+            collect(&resource.body, if single { own(Own::Body) } else { place.clone() }, &mut expressions);
             let lifecycle = &resource.lifecycle;
-            conditions(&lifecycle.preconditions, place.clone(), &mut expressions);
-            conditions(&lifecycle.postconditions, Place { this: true, ..place.clone() }, &mut expressions);
+            conditions(&lifecycle.preconditions, own(Own::Precondition), &mut expressions);
+            let after = Place { this: true, ..own(Own::Postcondition) };
+            conditions(&lifecycle.postconditions, after, &mut expressions);
             expressions.extend(lifecycle.prevent_destroy.iter().map(|expr| (expr.clone(), Place::default())));
             let triggers = lifecycle.replace_triggered_by.iter();
-            expressions.extend(triggers.map(|trigger| (trigger.expr.clone(), place.clone())));
+            expressions.extend(triggers.map(|trigger| (trigger.expr.clone(), own(Own::Trigger))));
         }
         for call in module.calls.values() {
             expressions.extend(call.repetition.expr().map(|expr| (expr.clone(), Place::default())));
@@ -57,46 +63,128 @@ impl Loader {
         for Construct { kind, span } in constructs {
             let construct = match kind {
                 ConstructKind::Function(name) if functions::is_known(&name) => continue,
-                ConstructKind::Function(name) => format!("function {name}"),
+                ConstructKind::Function(name) if functions::is_foreign(&name) => format!("function {name}"),
+                ConstructKind::Function(name) => {
+                    let hint = crate::did_you_mean(&name, functions::function_names());
+                    let detail = format!("There is no function named {name:?}.{hint}");
+                    let problem = Diagnostic::new("Call to unknown function", detail);
+                    self.report([problem.at(expr.source.range(span))]);
+                    continue;
+                }
                 ConstructKind::LegacyIndexAfterSplat => "legacy index after a splat".to_owned(),
             };
             self.unsupported(construct, expr.source.range(span));
         }
-        for (reference, range) in references {
-            let problem = match reference {
-                Ok(reference) => match self.undeclared(&reference, place) {
-                    Some(problem) => problem,
-                    None => continue,
-                },
-                Err(problem) => problem,
+        for Found { reference, mention, range } in references {
+            let problem = match &reference {
+                Ok(reference) => self
+                    .undeclared(reference, place)
+                    .or_else(|| place.itself(reference))
+                    .or_else(|| self.wrong_key(mention.as_ref()?, place)),
+                Err(problem) => Some(problem.clone()),
             };
-            self.report([problem.at(range)]);
+            match problem {
+                Some(problem) => {
+                    self.report([problem.at(range.clone())]);
+                    if matches!((&reference, &place.own), (Ok(Reference::SelfObject), Some((_, Own::Precondition)))) {
+                        let detail = "There is no variable named \"self\".";
+                        self.report([Diagnostic::new("Unknown variable", detail).at(range)]);
+                    }
+                }
+                None => self.module.mentions.extend(mention.filter(|one| !one.path.is_empty()).map(|one| (one, range))),
+            }
         }
+    }
+
+    /// Whether a key is there where one has to be, and none where none can be.
+    fn wrong_key(&self, mention: &Mention, place: &Place) -> Option<Diagnostic> {
+        if matches!(place.own, Some((_, Own::Trigger))) {
+            return None;
+        }
+        let (Reference::Resource { resource_type, name } | Reference::Data { resource_type, name }) =
+            &mention.reference
+        else {
+            return None;
+        };
+        let data = matches!(mention.reference, Reference::Data { .. });
+        let meant = |resource: &&Resource| {
+            (resource.data, &resource.resource_type, &resource.name) == (data, resource_type, name)
+        };
+        let resource = self.module.resources.iter().find(meant)?;
+        let address = resource.address();
+        let example = match (&resource.repetition, &mention.key) {
+            (Repetition::Count(_), None) if !mention.path.is_empty() => ("count", "count.index"),
+            (Repetition::ForEach(_), None) if !mention.path.is_empty() => ("for_each", "each.key"),
+            (Repetition::Once, Some(_)) => {
+                let detail = format!(
+                    "Because {address} does not have \"count\" or \"for_each\" set, references to it must not include an \
+                     index key. Remove the bracketed index to refer to the single instance of this resource."
+                );
+                return Some(Diagnostic::new("Unexpected resource instance key", detail));
+            }
+            _ => return None,
+        };
+        let (argument, key) = example;
+        let detail = format!(
+            "Because {address} has {argument:?} set, its attributes must be accessed on specific instances.\n\nFor example, to \
+             correlate with indices of a referring resource, use:\n    {address}[{key}]"
+        );
+        Some(Diagnostic::new("Missing resource instance key", detail))
     }
 
     fn undeclared(&self, reference: &Reference, place: &Place) -> Option<Diagnostic> {
         match reference {
             Reference::Variable(name) if !self.module.variables.contains_key(name) => Some(Diagnostic::new(
                 "Reference to undeclared input variable",
-                format!(
-                    "An input variable with the name {name:?} has not been declared. This variable can be declared \
-                     with a variable {name:?} {{}} block."
-                ),
+                match crate::did_you_mean(name, self.module.variables.keys().map(String::as_str)) {
+                    hint if hint.is_empty() => format!(
+                        "An input variable with the name {name:?} has not been declared. This variable can be declared \
+                         with a variable {name:?} {{}} block."
+                    ),
+                    hint => format!("An input variable with the name {name:?} has not been declared.{hint}"),
+                },
             )),
             Reference::Local(name) if !self.module.locals.contains_key(name) => Some(Diagnostic::new(
                 "Reference to undeclared local value",
-                format!("A local value with the name {name:?} has not been declared."),
+                format!(
+                    "A local value with the name {name:?} has not been declared.{}",
+                    crate::did_you_mean(name, self.module.locals.keys().map(String::as_str))
+                ),
             )),
+            Reference::Resource { resource_type, name }
+                if place.in_trigger() && !self.has_resource(false, resource_type, name) =>
+            {
+                let own = place.own.as_ref().map(|(address, _)| address.as_str()).unwrap_or_default();
+                Some(Diagnostic::new(
+                    "Undeclared resource in replace_triggered_by",
+                    format!(
+                        "Resource {own} refers to {resource_type}.{name} in replace_triggered_by, but it is not declared in \
+                         this module."
+                    ),
+                ))
+            }
             Reference::Resource { resource_type, name } if !self.has_resource(false, resource_type, name) => {
+                let hint = match self.has_resource(true, resource_type, name) {
+                    true => format!("\n\nDid you mean the data resource data.{resource_type}.{name}?"),
+                    false => String::new(),
+                };
                 Some(Diagnostic::new(
                     "Reference to undeclared resource",
-                    format!("A managed resource {resource_type:?} {name:?} has not been declared in the root module."),
+                    format!(
+                        "There is no managed resource {resource_type:?} {name:?} definition in the root module.{hint}"
+                    ),
                 ))
             }
             Reference::Data { resource_type, name } if !self.has_resource(true, resource_type, name) => {
+                let hint = match self.has_resource(false, resource_type, name) {
+                    true => format!("\n\nDid you mean the resource resource {resource_type}.{name}?"),
+                    false => String::new(),
+                };
                 Some(Diagnostic::new(
                     "Reference to undeclared resource",
-                    format!("A data resource {resource_type:?} {name:?} has not been declared in the root module."),
+                    format!(
+                        "There is no data resource {resource_type:?} {name:?} definition in the root module.{hint}"
+                    ),
                 ))
             }
             Reference::Data { resource_type, name } if !self.in_scope(resource_type, name, place) => {
@@ -129,7 +217,7 @@ impl Loader {
     }
 
     fn has_resource(&self, data: bool, resource_type: &str, name: &str) -> bool {
-        self.declared.contains(&(data, resource_type.to_owned(), name.to_owned()))
+        self.declared.contains_key(&(data, resource_type.to_owned(), name.to_owned()))
     }
 
     /// The data source of a check is there for that check only.
@@ -139,19 +227,22 @@ impl Loader {
     }
 
     fn check_dependencies(&mut self) {
-        let module = &self.module;
-        let wanted = module
-            .resources
-            .iter()
-            .map(|resource| (&resource.depends_on, &resource.range))
-            .chain(module.calls.values().map(|call| (&call.depends_on, &call.range)))
-            .chain(module.outputs.values().map(|output| (&output.depends_on, &output.range)));
-        let problems: Vec<Diagnostic> = wanted
-            .flat_map(|(references, range)| references.iter().map(move |reference| (reference, range)))
-            .filter_map(|(reference, range)| Some(self.undeclared(reference, &Place::default())?.at(range.clone())))
-            .collect();
+        let undeclared = |(reference, range): &(Reference, SourceRange)| {
+            Some(self.undeclared(reference, &Place::default())?.at(range.clone()))
+        };
+        let problems: Vec<Diagnostic> = self.dependencies.iter().filter_map(undeclared).collect();
         self.report(problems);
     }
+}
+
+/// What of a thing an expression belongs to, as far as it may not refer to the thing itself.
+#[derive(Clone, Copy, PartialEq)]
+enum Own {
+    Body,
+    Local,
+    Precondition,
+    Postcondition,
+    Trigger,
 }
 
 /// Where an expression stands, as far as it changes what it may refer to.
@@ -162,11 +253,35 @@ struct Place {
     this: bool,
     /// The check that it is a part of.
     check: Option<String>,
+    /// The address of what it is a part of.
+    own: Option<(String, Own)>,
     /// The iterators of `dynamic` blocks around it.
     iterators: Vec<String>,
 }
 
 impl Place {
+    fn in_trigger(&self) -> bool {
+        matches!(self.own, Some((_, Own::Trigger)))
+    }
+
+    /// What is wrong with a reference to the very thing that the expression belongs to.
+    fn itself(&self, reference: &Reference) -> Option<Diagnostic> {
+        let (address, part) = self.own.as_ref().filter(|(address, _)| *address == reference.to_string())?;
+        let summary = match part {
+            Own::Body => "Self-referential block",
+            Own::Precondition => "Invalid reference in precondition",
+            Own::Postcondition => "Invalid reference in postcondition",
+            Own::Local => {
+                let detail = format!("Local value {address} cannot use its own result as part of its expression.");
+                return Some(Diagnostic::new("Self-referencing local value", detail));
+            }
+            Own::Trigger => {
+                return Some(Diagnostic::new(format!("no change found for {address} in the root module"), ""));
+            }
+        };
+        Some(Diagnostic::new(summary, format!("Configuration for {address} may not refer to itself.")))
+    }
+
     fn inside(repetition: &Repetition) -> Place {
         Place {
             count: matches!(repetition, Repetition::Count(_)),

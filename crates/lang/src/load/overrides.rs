@@ -149,7 +149,8 @@ fn merge_terraform(base: &mut Node, block: &Block) {
         .flat_map(|providers| providers.body.attributes().map(|attribute| attribute.key.as_str().to_owned()))
         .collect();
     for terraform in base.get_blocks_mut("terraform") {
-        for attribute in block.body.attributes() {
+        // All constraints on the version count, those of override files and the others.
+        for attribute in block.body.attributes().filter(|attribute| attribute.key.as_str() != "required_version") {
             terraform.body.remove_attribute(attribute.key.as_str());
         }
         for kind in ["backend", "cloud"] {

@@ -7,10 +7,12 @@ use crate::{Body, Diagnostic, Expr, IgnoreChanges, Lifecycle, Reference, Repetit
 
 impl Loader {
     pub(super) fn read_resource(&mut self, data: bool, labels: [&str; 2], mut body: Body, range: SourceRange) {
-        let repetition = self.take_repetition(&mut body);
+        self.check_resource_names(data, labels, &range);
+        self.reserved(if data { "data" } else { "resource" }, &body, &[], &["locals"]);
+        let (count, for_each) = (take(&mut body, "count"), take(&mut body, "for_each"));
         let (provider, depends_on) = (take(&mut body, "provider"), take(&mut body, "depends_on"));
         let mut lifecycle = self.take_lifecycle(&mut body, data);
-        let repetition = self.with_enabled(repetition, lifecycle.enabled.take());
+        let repetition = self.repetition([count, lifecycle.enabled.take(), for_each], "may be", "resources");
         for construct in ["provisioner", "connection", "_"] {
             for block in body.node.get_blocks(construct) {
                 let range = body.place(&block.ident);
@@ -24,9 +26,13 @@ impl Loader {
             // It is built in, and reads a state by any of OpenTofu's backends.
             self.unsupported("data source terraform_remote_state", range.clone());
         }
-        if !self.declared.insert((data, resource_type.clone(), name.clone())) {
-            let kind = if data { "data" } else { "resource" };
-            self.duplicate(&format!("{kind} {resource_type:?} configuration"), &name, range.clone());
+        if let Some(earlier) = self.declared.insert((data, resource_type.clone(), name.clone()), range.clone()) {
+            let (kind, what) = if data { ("data", "data resource") } else { ("resource", "resource") };
+            let detail = format!(
+                "A {resource_type} {what} named {name:?} was already declared at {earlier}. Resource names must be unique \
+                 per type in each module."
+            );
+            self.duplicate(format!("Duplicate {kind} {resource_type:?} configuration"), detail, range.clone());
         }
         self.module.resources.push(Resource {
             data,
@@ -42,31 +48,28 @@ impl Loader {
         });
     }
 
-    pub(super) fn with_enabled(&mut self, repetition: Repetition, enabled: Option<Expr>) -> Repetition {
-        match (repetition, enabled) {
-            (repetition, None) => repetition,
-            (Repetition::Once, Some(enabled)) => Repetition::Enabled(enabled),
-            (repetition, Some(enabled)) => {
-                let detail = "The \"enabled\" argument cannot be used together with \"count\" or \"for_each\".";
-                self.found.push(Diagnostic::new("Invalid combination of \"enabled\"", detail).at(enabled.range()));
-                repetition
-            }
+    /// How often something is there, by the one of `count`, `enabled` and `for_each` that is given.
+    pub(super) fn repetition(&mut self, given: [Option<Expr>; 3], only: &str, what: &str) -> Repetition {
+        let named = ["\"count\"", "\"enabled\"", "\"for_each\""];
+        let there: Vec<(&str, &Expr)> =
+            named.into_iter().zip(&given).filter_map(|(name, expr)| Some((name, expr.as_ref()?))).collect();
+        let names = match there[..] {
+            [(first, _), (second, _)] => format!("{first} and {second}"),
+            [(first, _), (second, _), (third, _)] => format!("{first}, {second}, and {third}"),
+            _ => String::new(),
+        };
+        if let Some(first) = there.iter().map(|(_, expr)| expr.range()).min().filter(|_| !names.is_empty()) {
+            let detail = format!(
+                "The {names} meta-arguments are mutually-exclusive. Only one {only} used to be explicit about the number of \
+                 {what} to be created."
+            );
+            self.found.push(Diagnostic::new(format!("Invalid combination of {names}"), detail).at(first));
         }
-    }
-
-    /// Takes `count` or `for_each` out of a block.
-    pub(super) fn take_repetition(&mut self, body: &mut Body) -> Repetition {
-        match (take(body, "count"), take(body, "for_each")) {
-            (None, None) => Repetition::Once,
-            (Some(count), None) => Repetition::Count(count),
-            (None, Some(for_each)) => Repetition::ForEach(for_each),
-            (Some(_), Some(for_each)) => {
-                let detail = "The \"count\" and \"for_each\" meta-arguments are mutually-exclusive, only one should be \
-                              used to be explicit about the number of resources to be created.";
-                let summary = "Invalid combination of \"count\" and \"for_each\"";
-                self.found.push(Diagnostic::new(summary, detail).at(for_each.range()));
-                Repetition::ForEach(for_each)
-            }
+        match given {
+            [Some(count), _, _] => Repetition::Count(count),
+            [None, _, Some(for_each)] => Repetition::ForEach(for_each),
+            [None, Some(enabled), None] => Repetition::Enabled(enabled),
+            [None, None, None] => Repetition::Once,
         }
     }
 
@@ -76,9 +79,11 @@ impl Loader {
         let mut lifecycle = Lifecycle::default();
         for (at, block) in blocks.iter().enumerate() {
             if at > 0 {
-                let detail = "Only one lifecycle block is allowed in a resource.";
+                let earlier = body.header(&blocks[0]);
+                let detail = format!("This resource already has a lifecycle block at {earlier}.");
                 self.found.push(Diagnostic::new("Duplicate lifecycle block", detail).at(body.place(&block.ident)));
             }
+            self.no_labels(body, block);
             let inner = Body { node: block.body.clone(), source: body.source.clone() };
             self.read_lifecycle(&inner, data, &mut lifecycle);
         }
@@ -91,8 +96,8 @@ impl Loader {
                 Structure::Attribute(attribute) => attribute,
                 Structure::Block(block) => {
                     match block.ident.as_str() {
-                        "precondition" => lifecycle.preconditions.extend(self.read_validation(body, block)),
-                        "postcondition" => lifecycle.postconditions.extend(self.read_validation(body, block)),
+                        "precondition" => lifecycle.preconditions.extend(self.read_validation(body, block, None)),
+                        "postcondition" => lifecycle.postconditions.extend(self.read_validation(body, block, None)),
                         _ => self.unexpected_block(body, block),
                     }
                     continue;
@@ -107,7 +112,10 @@ impl Loader {
                 | "replace_triggered_by")
                     if data =>
                 {
-                    let detail = format!("The lifecycle argument {name:?} is only for managed resources.");
+                    let detail = format!(
+                        "The lifecycle argument {name:?} is defined only for managed resources (\"resource\" blocks), and is \
+                         not valid for data resources."
+                    );
                     let summary = "Invalid data resource lifecycle argument";
                     self.found.push(Diagnostic::new(summary, detail).at(value.range()));
                 }
@@ -133,12 +141,17 @@ impl Loader {
         };
         let mut paths = Vec::new();
         for element in elements {
-            match attribute_path(element) {
-                Some(path) => paths.push(path),
-                None => self.unsupported(
-                    "this form of ignore_changes",
-                    Expr { node: element.clone(), source: expr.source.clone() }.range(),
-                ),
+            let element = Expr { node: element.clone(), source: expr.source.clone() };
+            if element.as_literal() == Some("*") {
+                let detail = "The [\"*\"] form of ignore_changes wildcard is was deprecated and is now invalid. Use \
+                              \"ignore_changes = all\" to ignore changes to all attributes.";
+                self.found.push(Diagnostic::new("Invalid ignore_changes wildcard", detail).at(element.range()));
+                continue;
+            }
+            let Some(element) = self.without_quotes(element) else { continue };
+            match attribute_path(&element.node) {
+                Some(path) => paths.push((path, element.range())),
+                None => self.not_static(&element),
             }
         }
         if paths.is_empty() { IgnoreChanges::None } else { IgnoreChanges::Paths(paths) }
@@ -153,13 +166,70 @@ impl Loader {
         let mut triggers = Vec::new();
         for element in elements {
             let element = Expr { node: element.clone(), source: expr.source.clone() };
+            let wrong = self.wrong_in_trigger(&element);
             match trigger(&element) {
-                Some(trigger) => triggers.push(trigger),
-                None => self.unsupported("this form of replace_triggered_by", element.range()),
+                Some(trigger) if !wrong => triggers.push(trigger),
+                _ if wrong => {}
+                _ if crate::references(&element).iter().any(|named| matches!(named, Reference::Data { .. })) => {
+                    self.unsupported("replace_triggered_by of a data source", element.range());
+                }
+                _ => {
+                    let detail = "Unexpected expression found in replace_triggered_by.";
+                    let problem = Diagnostic::new("Invalid replace_triggered_by expression", detail);
+                    self.found.push(problem.at(element.range()));
+                }
             }
         }
         triggers
     }
+
+    fn wrong_in_trigger(&mut self, element: &Expr) -> bool {
+        let named = crate::references(element);
+        let mut note = |summary: &str, detail: &str| {
+            self.found.push(Diagnostic::new(summary, detail).at(element.range()));
+        };
+        let before = note_others(&named, &mut note);
+        let resource = |reference: &Reference| matches!(reference, Reference::Resource { .. } | Reference::Data { .. });
+        let missing = !named.iter().any(resource);
+        if missing {
+            let detail = "Missing resource reference in replace_triggered_by expression.";
+            note("Invalid replace_triggered_by expression", detail);
+        } else if !before && has_splat(&element.node) {
+            note("Invalid replace_triggered_by expression", "Unexpected expression found in replace_triggered_by.");
+            return true;
+        }
+        before || missing
+    }
+}
+
+/// Notes what a trigger may not refer to, and returns whether there was something.
+fn note_others(named: &[Reference], note: &mut dyn FnMut(&str, &str)) -> bool {
+    let mut any = false;
+    for reference in named {
+        match reference {
+            Reference::Resource { .. } | Reference::Data { .. } | Reference::CountIndex | Reference::EachKey => {
+                continue;
+            }
+            Reference::EachValue => note(
+                "Invalid each reference in replace_triggered_by expression",
+                "Only each.key may be used in replace_triggered_by.",
+            ),
+            _ => note(
+                "Invalid reference in replace_triggered_by expression",
+                "Only resources, count.index, and each.key may be used in replace_triggered_by.",
+            ),
+        }
+        any = true;
+    }
+    any
+}
+
+fn has_splat(node: &Expression) -> bool {
+    let Expression::Traversal(traversal) = node else { return false };
+    let splat = |operator: &TraversalOperator| {
+        matches!(operator, TraversalOperator::AttrSplat(_) | TraversalOperator::FullSplat(_))
+    };
+    traversal.operators.iter().any(|operator| splat(operator.value()))
 }
 
 /// `TYPE.NAME`, `TYPE.NAME[KEY]`, and an attribute behind it.

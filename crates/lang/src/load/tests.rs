@@ -85,7 +85,8 @@ output "all" {
     assert!(matches!(module.resources[1].repetition, crate::Repetition::Count(_)));
     assert_eq!(module.resources[1].provider_name(), "time");
     assert_eq!(module.required_providers["time"].source.as_deref(), Some("hashicorp/time"));
-    assert_eq!(module.required_versions, [">= 1.6"]);
+    assert_eq!(module.required_versions[0].constraint, ">= 1.6");
+    assert!(!module.required_versions[0].binding);
     assert_eq!(module.ignored[0].construct, "backend block");
     assert!(module.outputs["all"].sensitive);
 }
@@ -111,7 +112,6 @@ removed {
   from = a.b
   provisioner "local-exec" { command = "true" }
 }
-variable "v" { type = list }
 "#,
     )]);
     let module = load(folder.path()).unwrap();
@@ -127,8 +127,7 @@ variable "v" { type = list }
             "main.tf:2 remote module source",
             "main.tf:6 provisioner block",
             "main.tf:10 function base64gzip",
-            "main.tf:16 provisioner block here",
-            "main.tf:18 the old type \"list\"",
+            "main.tf:16 provisioner block",
         ]
     );
 }
@@ -158,7 +157,7 @@ fn mistakes_are_errors_with_their_place() {
         ),
         (
             "locals { a = time_static.b.id }",
-            "main.tf:1,14: Reference to undeclared resource: A managed resource \"time_static\" \"b\" has not been declared in the root module.",
+            "main.tf:1,14: Reference to undeclared resource: There is no managed resource \"time_static\" \"b\" definition in the root module.",
         ),
         (
             "locals { a = count.index }",
@@ -170,7 +169,7 @@ fn mistakes_are_errors_with_their_place() {
         ),
         (
             "variable \"a\" {}\nvariable \"a\" {}",
-            "main.tf:2,1: Duplicate variable: A variable named \"a\" was already declared. Names must be unique within a module.",
+            "main.tf:2,1: Duplicate variable declaration: A variable named \"a\" was already declared at main.tf:1,1-13. Variable names must be unique within a module.",
         ),
         (
             "variable \"a\" {\n  type = number\n  default = \"x\"\n}",
@@ -178,7 +177,7 @@ fn mistakes_are_errors_with_their_place() {
         ),
         (
             "resorce \"a\" \"b\" {}",
-            "main.tf:1,1: Unsupported block type: Blocks of type \"resorce\" are not expected here.",
+            "main.tf:1,1: Unsupported block type: Blocks of type \"resorce\" are not expected here. Did you mean \"resource\"?",
         ),
     ] {
         assert_eq!(load_text(text).unwrap_err().to_string(), message);
@@ -231,7 +230,7 @@ removed {
 }
 check "c" {
   assert {
-    condition     = true
+    condition     = path.root != ""
     error_message = "never"
   }
 }
@@ -253,5 +252,26 @@ check "c" {
         (module.moved[0].from.as_str(), module.moved[0].to.as_str()),
         ("time_static.old[0]", "module.m[\"k\"].time_static.new")
     );
-    assert!(module.removed[0].destroy && module.imports.len() == 1 && module.checks["c"].assertions.len() == 1);
+    assert!(
+        module.removed[0].destroy == Some(true)
+            && module.imports.len() == 1
+            && module.checks["c"].assertions.len() == 1
+    );
+}
+
+/// A plan keeps what it was made from, and whoever edits a file meanwhile changes the next one.
+#[test]
+fn a_module_keeps_the_files_that_it_was_read_from() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("inner")).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write("main.tf", "module \"inner\" {\n  source = \"./inner\"\n}\n");
+    write("inner/main.tf", "locals {\n  then = 1\n}\n");
+    let read = crate::Tree::load(folder.path()).unwrap();
+    write("inner/main.tf", "locals {\n  now = 1\n}\n");
+    let kept: crate::KeptFiles =
+        [&read.module, &read.children["inner"].module].iter().flat_map(|module| (*module.files).clone()).collect();
+    assert_eq!(kept.keys().collect::<Vec<_>>(), ["inner/main.tf", "main.tf"]);
+    let again = crate::Tree::load_kept(folder.path(), &kept).unwrap();
+    assert!(again.children["inner"].module.locals.contains_key("then"));
 }

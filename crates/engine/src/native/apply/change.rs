@@ -9,10 +9,12 @@ use super::result::changed;
 use crate::native::change::{incompatibilities, sensitivity_differs};
 use crate::native::config::ResourceConfig;
 use crate::native::eval::Each;
-use crate::native::object::{Bound, Identity, Object, Outcome, Planned, Wishes, at, bare};
-use crate::{Action, Address, Diagnostic, IntentAction};
+use crate::native::object::{
+    Bound, Id, Identity, Object, Outcome, Planned, Told, Wishes, at, bare, id_of, id_or_name_of,
+};
+use crate::{Action, Address, Diagnostic, IntentAction, Stage, Work};
 
-impl Apply<'_> {
+impl<'a> Apply<'a> {
     /// Nothing is to be done about an object, but what it promises is checked again.
     pub(super) async fn conditions(&self, planned: &Planned) -> Outcome<()> {
         let (resource, each) = self.block_of(&planned.address)?;
@@ -36,7 +38,8 @@ impl Apply<'_> {
         if !bare(&config).is_wholly_known() {
             return Err(vec![unknown_config(address)]);
         }
-        let value = match (bound.read_data(address, &config).await, &self.config().block(resource).check) {
+        let value = match (bound.read_data(address, &config, self.progress).await, &self.config().block(resource).check)
+        {
             (Ok(value), _) => value,
             (Err(found), Some(check)) => {
                 self.eval.check_data_failed(check, resource, address, found);
@@ -56,14 +59,31 @@ impl Apply<'_> {
         let bound = self.session.bound(&planned.provider, &self.eval).await?;
         let Some(instance) = self.stored(address, deposed.as_deref()) else { return Ok(()) };
         let object = bound.read_state(address, &instance).await?;
-        let schema = bound.resource(address)?;
-        let nothing = Value::null(schema.block.implied_type());
         // The end of a deposed object is planned when it comes, as OpenTofu has it.
         let replanned = match &deposed {
             Some(_) => Some(bound.plan_destroy(address, &object, None).await?),
             None => None,
         };
         let ending = replanned.as_ref().unwrap_or(planned);
+        let work = Work::Change(Action::Delete);
+        let told = Told::begin(self.progress, address, deposed.as_deref(), work, id_or_name_of(&ending.before));
+        let outcome =
+            self.end_object(planned, ending, object, &bound, Target { address, deposed: deposed.as_deref() }).await;
+        told.end(if outcome.is_ok() { Stage::Done } else { Stage::Failed }, Id::default());
+        outcome
+    }
+
+    async fn end_object(
+        &self,
+        planned: &Planned,
+        ending: &Planned,
+        object: Object,
+        bound: &Bound,
+        target: Target<'_>,
+    ) -> Outcome<()> {
+        let Target { address, deposed } = target;
+        let schema = bound.resource(address)?;
+        let nothing = Value::null(schema.block.implied_type());
         let call = ApplyResourceChange {
             type_name: address.type_name.clone(),
             prior: bare(&ending.before),
@@ -73,8 +93,7 @@ impl Apply<'_> {
             // Of a replacement, the identity that is planned is that of the new object.
             planned_identity: sent(&ending.identity_after).filter(|_| ending.action == Action::Delete),
         };
-        let target = Target { address, deposed: deposed.as_deref() };
-        let made = self.make(&bound, target, &ending.private, IntentAction::Delete, call).await?;
+        let made = self.make(bound, target, &ending.private, IntentAction::Delete, call).await?;
         let (mut diagnostics, answer) = (made.diagnostics, made.answer);
         let failed = diagnostics.iter().any(Diagnostic::is_error);
         if !answer.new_state.is_null() && !failed {
@@ -92,7 +111,7 @@ impl Apply<'_> {
             let kept = Object { value, private: answer.private, identity, create_before_destroy, ..object };
             self.fate(schema, address, &kept)?
         };
-        self.settle(made.intent, &bound, target, fate).await?;
+        self.settle(made.intent, bound, target, fate).await?;
         self.finish(diagnostics)
     }
 
@@ -115,7 +134,14 @@ impl Apply<'_> {
         if planned.action == Action::CreateBeforeDestroy {
             self.depose(address);
         }
-        let outcome = self.change_object(planned, resource, &each, &bound, schema).await;
+        let mut told = None;
+        let outcome = self.change_object(planned, (resource, &each), &bound, schema, &mut told).await;
+        if let Some(told) = told {
+            match self.eval.values().object(address).filter(|_| outcome.is_ok()) {
+                Some(value) => told.end(Stage::Done, id_of(&value)),
+                None => told.end(Stage::Failed, Id::default()),
+            }
+        }
         if outcome.is_err() {
             self.restore(address);
         }
@@ -127,13 +153,14 @@ impl Apply<'_> {
         }
     }
 
+    /// `told`: that it was begun, as soon as it is.
     async fn change_object(
         &self,
         planned: &Planned,
-        resource: &ResourceConfig,
-        each: &Each,
+        (resource, each): (&ResourceConfig, &Each),
         bound: &Bound,
         schema: &Schema,
+        told: &mut Option<Told<'a>>,
     ) -> Outcome<()> {
         let address = &planned.address;
         let mut prior = match self.stored(address, None) {
@@ -156,12 +183,14 @@ impl Apply<'_> {
         self.check_actual(bound, schema, planned, &actual)?;
         if actual.action == Action::NoOp {
             // Others go on with what it is, and no more with what it might have become.
-            self.eval.values_mut().set(address, actual.after.clone());
+            self.eval.set_object(address, actual.after.clone());
             return Ok(());
         }
         let dependencies: Vec<String> = resource.dependencies.iter().cloned().collect();
         let create_before_destroy = resource.create_before_destroy;
         let before = if actual.action == Action::Update { actual.before.clone() } else { null_like(schema) };
+        let work = Work::Change(if actual.action == Action::Update { Action::Update } else { Action::Create });
+        *told = Some(Told::begin(self.progress, address, None, work, id_or_name_of(&before)));
         let only_sensitivity = actual.action == Action::Update
             && bare(&before).equals(&bare(&actual.after)).as_bool() == Some(true)
             && sensitivity_differs(&before, &actual.after);

@@ -69,7 +69,12 @@ impl<'a> Apply<'a> {
         match bound.provider.apply_resource_change(call).await {
             Ok(mut answer) => {
                 let diagnostics = std::mem::take(&mut answer.diagnostics);
-                let diagnostics = diagnostics.into_iter().map(|diagnostic| translate(address, diagnostic)).collect();
+                let mut diagnostics: Vec<Diagnostic> =
+                    diagnostics.into_iter().map(|diagnostic| translate(address, diagnostic)).collect();
+                if action == IntentAction::Delete {
+                    // Its configuration has nothing to do with it.
+                    diagnostics.iter_mut().for_each(|diagnostic| diagnostic.seen.argument = None);
+                }
                 Ok(Made { intent, answer, diagnostics })
             }
             Err(error @ CallError::Unsupported { .. }) => {
@@ -170,7 +175,7 @@ impl<'a> Apply<'a> {
 
     pub(super) fn put(&self, address: &Address, bound: &Bound, schema: &Schema, instance: Instance) {
         if let Ok(value) = encode::stored_value(&instance, &schema.block) {
-            self.eval.values_mut().set(address, value);
+            self.eval.set_object(address, value);
         }
         self.world().state.put(address, &bound.address, instance);
     }

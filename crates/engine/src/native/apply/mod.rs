@@ -6,22 +6,24 @@ mod order;
 mod result;
 mod values;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tokio::sync::{Semaphore, mpsc};
 
 use self::journal::Settling;
-use self::order::{Step, steps};
+use self::order::{Step, idle, steps};
 use super::config::{Config, config_address};
 use super::content::Content;
 use super::eval::{Checks, Eval};
-use super::object::{Outcome, Planned};
+use super::object::{Outcome, Planned, Told, id_of_target};
 use super::session::Session;
 use super::walk::End;
 use crate::state::{Instance, State};
-use crate::{Action, Address, Diagnostic, EngineError, Journal, Mode, Progress, ProgressEvent, Refused, Stage, Stop};
+use crate::{
+    Action, Address, Diagnostic, EngineError, Journal, Mode, Progress, ProgressEvent, Refused, Stage, Stop, Work,
+};
 
 /// Why nothing more may be changed.
 enum Halt {
@@ -43,6 +45,8 @@ pub struct Apply<'a> {
     sent: Option<mpsc::Receiver<Settling<'a>>>,
     /// The changes by the block that they belong to.
     by_block: HashMap<String, Vec<usize>>,
+    /// What nothing asks for that is done, by its place in the configuration's graph.
+    idle: HashSet<usize>,
     world: Mutex<World>,
 }
 
@@ -81,8 +85,10 @@ impl<'a> Apply<'a> {
         let permits = Semaphore::new(parallelism);
         // A change settles one object, or two that take turns.
         let (settling, sent) = mpsc::channel(2 * content.changes.len().max(1));
-        let (eval, world) = (Eval::applying(config, &content.timestamp), Mutex::new(world));
-        Apply { content, eval, session, journal, progress, stop, permits, settling, sent: Some(sent), by_block, world }
+        let eval = Eval::applying(config, &content.timestamp, content.checks.not_looked_at());
+        let world = Mutex::new(world);
+        let (sent, idle) = (Some(sent), idle(content, config));
+        Apply { content, eval, session, journal, progress, stop, permits, settling, sent, by_block, idle, world }
     }
 
     fn config(&self) -> &'a Config {
@@ -93,11 +99,17 @@ impl<'a> Apply<'a> {
         let sent = self.sent.take().expect("an apply runs once");
         let steps = steps(self.content, self.config(), &self.world().state);
         if self.content.mode != Mode::Normal {
-            self.prepare_providers().await.map_err(EngineError::Diagnostics)?;
+            self.prepare().await.map_err(EngineError::Diagnostics)?;
             self.known_outputs();
         }
         for name in self.content.outputs.iter().filter(|(_, output)| output.removed).map(|(name, _)| name) {
             self.world().state.outputs.remove(name);
+        }
+        for planned in &self.content.changes {
+            if let Some(target) = &planned.importing {
+                let id = || id_of_target(target);
+                Told::begin(self.progress, &planned.address, None, Work::Import, id()).end(Stage::Done, id());
+            }
         }
         let halted = || self.stop.is_cancelled() || self.world().halt.is_some();
         let walk = steps.walk(halted, |step| self.step(step));

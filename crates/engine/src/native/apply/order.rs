@@ -1,9 +1,10 @@
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use petgraph::graph::NodeIndex;
 
 use crate::native::config::{Config, config_address, module_path};
 use crate::native::content::Content;
+use crate::native::object::Planned;
 use crate::native::walk::Steps;
 use crate::state::State;
 use crate::{Action, Address, Mode};
@@ -46,16 +47,7 @@ pub fn steps(content: &Content, config: &Config, state: &State) -> Steps<Step> {
     for (at, planned) in content.changes.iter().enumerate() {
         let resource = config.resource(&planned.address);
         let place = resource.and_then(|resource| config.graph.place(&node_of(resource)));
-        let changed = match planned.action {
-            Action::Create | Action::Update | Action::Read => true,
-            Action::Replace | Action::CreateBeforeDestroy | Action::ForgetThenCreate => true,
-            Action::NoOp => {
-                let has_conditions = |resource| config.block(resource).lifecycle.has_conditions();
-                planned.deposed.is_none() && resource.is_some_and(has_conditions)
-            }
-            Action::Delete | Action::Forget => false,
-        };
-        let change = changed.then(|| steps.add(Step::Change(at)));
+        let change = is_changed(planned, config).then(|| steps.add(Step::Change(at)));
         if let (Some(change), Some((begun, done))) = (change, place.and_then(|place| done.get(&place))) {
             steps.order(*begun, change);
             steps.order(change, *done);
@@ -92,6 +84,32 @@ pub fn steps(content: &Content, config: &Config, state: &State) -> Steps<Step> {
     order_endings(&mut steps, content, config, state, &endings, &changes);
     order_late(&mut steps, config, &endings, &done);
     steps
+}
+
+/// Whether an object is made or changed, or its conditions are looked at.
+fn is_changed(planned: &Planned, config: &Config) -> bool {
+    match planned.action {
+        Action::Create | Action::Update | Action::Read => true,
+        Action::Replace | Action::CreateBeforeDestroy | Action::ForgetThenCreate => true,
+        Action::NoOp => {
+            let has_conditions = |resource| config.block(resource).lifecycle.has_conditions();
+            planned.deposed.is_none() && config.resource(&planned.address).is_some_and(has_conditions)
+        }
+        Action::Delete | Action::Forget => false,
+    }
+}
+
+/// What nothing asks for that is done, by its place. OpenTofu does not evaluate it, which shows in two ways: conditions of
+/// outputs of modules are not looked at, and nobody is told of what is deprecated.
+pub fn idle(content: &Content, config: &Config) -> HashSet<usize> {
+    let mut outputs = config.modules.iter().skip(1).flat_map(|node| node.module.outputs.values());
+    let shows = content.deprecations || outputs.any(|output| !output.preconditions.is_empty());
+    if content.mode != Mode::Normal || !shows {
+        return HashSet::new();
+    }
+    let changed = content.changes.iter().filter(|planned| is_changed(planned, config));
+    let resources = changed.filter_map(|planned| config.resource(&planned.address));
+    config.graph.idle(config, &resources.filter_map(|own| config.graph.place(&node_of(own))).collect())
 }
 
 fn node_of(resource: &crate::native::config::ResourceConfig) -> crate::native::config::Node {

@@ -1,27 +1,67 @@
 //! What expressions mean while a plan is carried out.
 
+use std::collections::BTreeSet;
+
 use crate::native::config::{Node, ResourceConfig, config_address};
 use crate::native::encode;
 use crate::native::eval::Each;
-use crate::native::object::{Outcome, at, bare};
+use crate::native::object::{Outcome, at, bare, known_or_null};
 use crate::state::Instance;
 use crate::{Address, Diagnostic, Mode};
 
 use super::Apply;
 
 impl<'a> Apply<'a> {
-    /// Evaluates what provider blocks refer to, where nothing else of the configuration is evaluated.
-    pub(super) async fn prepare_providers(&self) -> Outcome<()> {
-        for place in self.config().graph.before_providers() {
-            self.node(place).await?;
+    /// Evaluates what provider blocks refer to, where nothing else of the configuration is evaluated but what is to be
+    /// checked once more.
+    pub(super) async fn prepare(&self) -> Outcome<()> {
+        let graph = &self.config().graph;
+        let providers: BTreeSet<usize> = graph.before_providers().into_iter().collect();
+        let checked = self.checked_again();
+        let before = checked.iter().flat_map(|place| graph.all_before(*place));
+        let wanted: BTreeSet<usize> = before.chain(providers.iter().chain(&checked).copied()).collect();
+        for place in graph.in_order().into_iter().filter(|place| wanted.contains(place)) {
+            let outcome = match checked.contains(&place) {
+                // Its value is known from the plan.
+                true => self.eval.node(&graph.nodes()[place]),
+                false => self.node(place).await,
+            };
+            match outcome {
+                Err(found) if !providers.contains(&place) => self.world().diagnostics.extend(found),
+                outcome => outcome?,
+            }
         }
         Ok(())
     }
 
-    /// Outputs of a plan that changes no object are known already.
+    /// Where a plan does nothing but save what is known, checks are looked at again, and the conditions of outputs of the
+    /// root module and of those that they stand on.
+    fn checked_again(&self) -> BTreeSet<usize> {
+        let (config, graph) = (self.config(), &self.config().graph);
+        if self.content.mode != Mode::RefreshOnly {
+            return BTreeSet::new();
+        }
+        let places = |wanted: fn(&Node) -> bool| {
+            graph.nodes().iter().enumerate().filter(move |(_, node)| wanted(node)).map(|(place, _)| place)
+        };
+        let outputs = places(|node| matches!(node, Node::Output(0, _)));
+        let outputs = outputs.flat_map(|place| graph.all_before(place).into_iter().chain([place])).filter(|place| {
+            let Node::Output(id, name) = &graph.nodes()[*place] else { return false };
+            !config.modules[*id].module.outputs[name].preconditions.is_empty()
+        });
+        outputs.chain(places(|node| matches!(node, Node::Check(..)))).collect()
+    }
+
+    /// Outputs of a plan that changes no object are known already. What is not known by then stays so, since what it came from
+    /// is gone: it is null.
     pub(super) fn known_outputs(&self) {
         for (name, output) in self.content.outputs.iter().filter(|(_, output)| !output.removed) {
-            if let Ok(Some(stored)) = encode::output(&bare(&output.after), output.sensitive) {
+            let after = bare(&output.after);
+            let stored = match after.is_wholly_known() {
+                true => encode::output(&after, output.sensitive),
+                false => encode::present_output(&known_or_null(after), output.sensitive).map(Some),
+            };
+            if let Ok(Some(stored)) = stored {
                 self.world().state.outputs.insert(name.clone(), stored);
             }
         }
@@ -30,27 +70,49 @@ impl<'a> Apply<'a> {
     /// One node of the configuration: its expressions now mean what they mean after all that comes before it.
     pub(super) async fn node(&self, place: usize) -> Outcome<()> {
         let node = &self.config().graph.nodes()[place];
+        let idle = self.idle.contains(&place);
         let Some(resource) = self.config().resource_of(node) else {
-            self.eval.node(node)?;
+            match node {
+                Node::Output(0, name) if self.is_planned(name) => self.eval.known_output(name)?,
+                Node::Output(id, name) if idle => self.quietly(|| self.eval.idle_output(*id, name))?,
+                _ if idle => self.quietly(|| self.eval.node(node))?,
+                _ => self.eval.node(node)?,
+            }
             return match node {
                 Node::Output(0, name) => self.output(name),
                 _ => Ok(()),
             };
         };
-        for instance in self.eval.instances(resource.module) {
-            self.eval.expand_resource(resource, &instance)?;
+        let expand = || -> Outcome<()> {
+            for instance in self.eval.instances(resource.module) {
+                self.eval.expand_resource(resource, &instance)?;
+            }
+            Ok(())
+        };
+        if idle { self.quietly(expand) } else { expand() }?;
+        if self.content.deprecations {
+            let schema = self.session.schema(&resource.provider, self.config()).await?;
+            self.eval.deprecations.learn(resource, &schema);
         }
         if resource.data || self.content.mode != Mode::Normal {
             self.values_from_state(resource).await?;
         }
-        let mut values = self.eval.values_mut();
         for at in self.by_block.get(&resource.address).into_iter().flatten() {
             let planned = &self.content.changes[*at];
             if !planned.after.is_null() && planned.deposed.is_none() {
-                values.set(&planned.address, planned.after.clone());
+                self.eval.set_object(&planned.address, planned.after.clone());
             }
         }
         Ok(())
+    }
+
+    /// Whether the plan knows all of an output's value already: then it is not evaluated again.
+    fn is_planned(&self, name: &str) -> bool {
+        self.content.outputs.get(name).is_some_and(|planned| planned.after.is_wholly_known())
+    }
+
+    fn quietly<T>(&self, evaluate: impl FnOnce() -> T) -> T {
+        self.eval.deprecations.quietly(evaluate)
     }
 
     /// What was read while the plan was made, or exists and is about to go, is only in the state.
@@ -74,10 +136,9 @@ impl<'a> Apply<'a> {
         let schema = self.session.schema(&resource.provider, self.config()).await?;
         let schemas = if resource.data { &schema.data_sources } else { &schema.resources };
         let Some(schema) = schemas.get(&resource.type_name) else { return Ok(()) };
-        let mut values = self.eval.values_mut();
         for (address, instance) in stored {
             if let Ok(value) = encode::stored_value(&instance, &schema.block) {
-                values.set(&address, value);
+                self.eval.set_object(&address, value);
             }
         }
         Ok(())
@@ -99,7 +160,9 @@ impl<'a> Apply<'a> {
 
     fn output(&self, name: &str) -> Outcome<()> {
         let Some(planned) = self.content.outputs.get(name) else { return Ok(()) };
-        let value = self.eval.root_output(name).unwrap_or_else(|| planned.after.clone());
+        // What a plan knows is what it says, even if a file has changed since.
+        let evaluated = self.eval.root_output(name).filter(|_| !planned.after.is_wholly_known());
+        let value = evaluated.unwrap_or_else(|| planned.after.clone());
         let stored = encode::output(&bare(&value), planned.sensitive)
             .map_err(|detail| vec![Diagnostic::error(format!("Cannot save output {name:?}"), detail)])?;
         let mut world = self.world();

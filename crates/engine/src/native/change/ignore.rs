@@ -19,7 +19,7 @@ pub fn with_ignored(block: &Block, prior: &Value, config: &Value, ignore: &Ignor
             _ => part,
         }),
         IgnoreChanges::Paths(paths) => {
-            paths.iter().fold(config.clone(), |config, path| as_it_was(&config, prior, path))
+            paths.iter().fold(config.clone(), |config, (path, _)| as_it_was(&config, prior, path))
         }
     }
 }
@@ -79,6 +79,10 @@ fn as_it_was(config: &Value, prior: &Value, path: &[Step]) -> Value {
 mod tests {
     use super::*;
 
+    fn nowhere() -> landform_lang::SourceRange {
+        landform_lang::SourceRange { file: String::new(), line: 1, column: 1, end: (1, 1) }
+    }
+
     #[test]
     fn only_what_is_named_stays_as_it_was() {
         let tags = |pairs: &[(&str, &str)]| {
@@ -89,7 +93,7 @@ mod tests {
         let prior = object("old", &[("a", "1"), ("b", "1")]);
         let config = object("new", &[("a", "2"), ("c", "2")]);
         let ignoring = |steps: &[Step]| {
-            let ignore = IgnoreChanges::Paths(vec![steps.to_vec()]);
+            let ignore = IgnoreChanges::Paths(vec![(steps.to_vec(), nowhere())]);
             with_ignored(&Block::default(), &prior, &config, &ignore)
         };
         let (name, tag) = (Step::Attribute("name".into()), Step::Attribute("tags".into()));

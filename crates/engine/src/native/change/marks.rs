@@ -37,6 +37,11 @@ fn collect_attributes(attributes: &BTreeMap<String, Attribute>, value: &Value, p
     }
 }
 
+/// Calls with what is nested in an object by this name: the one object, or each of a collection.
+pub fn each_part(nesting: Nesting, value: &Value, path: &[Step], name: &str, visit: &mut impl FnMut(&Value, &[Step])) {
+    each_object(nesting, value, &child(path, Step::Attribute(name.to_owned())), visit);
+}
+
 /// Calls with the object itself, or with each object of a collection.
 fn each_object(nesting: Nesting, value: &Value, path: &[Step], visit: &mut impl FnMut(&Value, &[Step])) {
     match nesting {

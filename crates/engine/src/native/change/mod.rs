@@ -10,7 +10,7 @@ mod valid;
 
 pub use compatible::incompatibilities;
 pub use ignore::with_ignored;
-pub use marks::{mark_existing, schema_marks, sensitivity_differs};
+pub use marks::{each_part, mark_existing, schema_marks, sensitivity_differs};
 pub use normalise::normalise_legacy;
 pub use proposed::{empty_object, planned_data, proposed_new};
 pub use valid::invalid_plan;

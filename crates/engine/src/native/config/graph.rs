@@ -1,6 +1,6 @@
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use landform_lang::{Reference, body_references, references};
+use landform_lang::{Dependency, Reference, Repetition, body_references, references};
 
 use super::{Config, ModuleId};
 use crate::Diagnostic;
@@ -31,6 +31,8 @@ pub struct Graph {
     places: HashMap<Node, usize>,
     /// For each node those that come before it.
     before: Vec<Vec<usize>>,
+    /// Locals, and resources without `count` and `for_each`.
+    single: HashSet<Node>,
 }
 
 impl Graph {
@@ -38,6 +40,7 @@ impl Graph {
         let mut graph = Graph::default();
         for id in 0..config.modules.len() {
             graph.add_module(config, id);
+            graph.note_single(config, id);
         }
         for id in 0..config.modules.len() {
             graph.connect_module(config, id);
@@ -49,7 +52,8 @@ impl Graph {
         match graph.cycle() {
             None => Ok(graph),
             Some(members) => {
-                let names: Vec<String> = members.iter().map(|place| cycle_name(config, &graph.nodes[*place])).collect();
+                let names: Vec<String> =
+                    members.iter().flat_map(|place| cycle_names(config, &graph.nodes[*place])).collect();
                 Err(vec![Diagnostic::error(format!("Cycle: {}", names.join(", ")), "")])
             }
         }
@@ -151,6 +155,14 @@ impl Graph {
         }
     }
 
+    /// What can only refer to itself by mistake, and is looked at for it when it is read.
+    fn note_single(&mut self, config: &Config, id: ModuleId) {
+        let module = &config.modules[id].module;
+        self.single.extend(module.locals.keys().map(|name| Node::Local(id, name.clone())));
+        let once = module.resources.iter().filter(|resource| matches!(resource.repetition, Repetition::Once));
+        self.single.extend(once.map(|resource| Node::Resource(id, resource.address())));
+    }
+
     fn add(&mut self, node: Node) {
         self.places.insert(node.clone(), self.nodes.len());
         self.nodes.push(node);
@@ -185,8 +197,8 @@ impl Graph {
     }
 
     /// `depends_on`: a module is meant with all that it does.
-    fn connect_whole(&mut self, config: &Config, id: ModuleId, later: &Node, references: &[Reference]) {
-        for reference in references {
+    fn connect_whole(&mut self, config: &Config, id: ModuleId, later: &Node, dependencies: &[Dependency]) {
+        for Dependency { reference, .. } in dependencies {
             match reference {
                 Reference::Module { name, .. } => {
                     if let Some(child) = config.modules[id].children.get(name) {
@@ -200,6 +212,10 @@ impl Graph {
 
     /// A reference to something that is not there is reported when it is evaluated.
     fn order(&mut self, earlier: &Node, later: &Node) {
+        // What refers to itself is told so in words of its own, but for what is there more than once.
+        if earlier == later && self.single.contains(later) {
+            return;
+        }
         if let (Some(earlier), Some(later)) = (self.places.get(earlier), self.places.get(later)) {
             self.before[*later].push(*earlier);
         }
@@ -241,18 +257,20 @@ impl Graph {
         Err((0..self.nodes.len()).filter(|place| waiting[*place] > 0).collect())
     }
 
-    /// Some nodes of which each waits for the next, and the last for the first.
+    /// All nodes that wait for each other, if there are such.
     fn cycle(&self) -> Option<Vec<usize>> {
         let stuck = self.sorted().err()?;
-        let mut path = vec![*stuck.first()?];
-        loop {
-            // Whatever can never begin waits for something that can never begin.
-            let next = *self.before[*path.last()?].iter().find(|earlier| stuck.contains(earlier))?;
-            if let Some(begin) = path.iter().position(|place| *place == next) {
-                return Some(path.split_off(begin));
+        let mut graph = petgraph::graph::DiGraph::<usize, ()>::new();
+        let indices: HashMap<usize, _> = stuck.iter().map(|place| (*place, graph.add_node(*place))).collect();
+        for later in &stuck {
+            for earlier in self.before[*later].iter().filter_map(|earlier| indices.get(earlier)) {
+                graph.add_edge(*earlier, indices[later], ());
             }
-            path.push(next);
         }
+        let own = |node: &petgraph::graph::NodeIndex| graph.contains_edge(*node, *node);
+        let rings = petgraph::algo::tarjan_scc(&graph);
+        let ring = rings.into_iter().find(|ring| ring.len() > 1 || ring.iter().any(own))?;
+        Some(ring.into_iter().map(|node| graph[node]).collect())
     }
 
     /// All nodes, each after those that it waits for.
@@ -288,6 +306,46 @@ impl Graph {
         self.in_order().into_iter().filter(|place| needed.contains(place)).collect()
     }
 
+    /// What an apply has no use for: nothing that is done refers to it, near or far. `changed` are the resources of which
+    /// something is made or changed.
+    pub fn idle(&self, config: &Config, changed: &HashSet<usize>) -> HashSet<usize> {
+        let mut after: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
+        for (later, before) in self.before.iter().enumerate() {
+            before.iter().for_each(|earlier| after[*earlier].push(later));
+        }
+        let mut idle = HashSet::new();
+        for place in self.in_order().into_iter().rev() {
+            let uses = |later: &usize| match &self.nodes[*later] {
+                Node::Expand(_) | Node::Provider(_) => true,
+                // Whoever means all of a module means its outputs.
+                Node::Close(_) => after[*later].iter().any(|last| !matches!(self.nodes[*last], Node::Close(_))),
+                _ => !idle.contains(later),
+            };
+            let without_use = match &self.nodes[place] {
+                Node::Output(id, _) if *id != 0 => !after[place].iter().any(uses),
+                Node::Local(..) => !after[place].iter().filter(|later| !self.is_close(**later)).any(uses),
+                Node::Variable(id, name) if *id != 0 => {
+                    config.modules[*id].module.variables[name].validations.is_empty()
+                        && !after[place].iter().filter(|later| !self.is_close(**later)).any(uses)
+                }
+                Node::Resource(..) if !changed.contains(&place) => {
+                    let last =
+                        |later: &&usize| self.is_close(**later) || matches!(self.nodes[**later], Node::Output(0, _));
+                    !after[place].iter().filter(|later| !last(later)).any(uses)
+                }
+                _ => false,
+            };
+            if without_use {
+                idle.insert(place);
+            }
+        }
+        idle
+    }
+
+    fn is_close(&self, place: usize) -> bool {
+        matches!(self.nodes[place], Node::Close(_))
+    }
+
     /// The place of a provider's configuration, if no resource has to be there first.
     pub fn provider_at_hand(&self, address: &str) -> Option<usize> {
         let place = self.place(&Node::Provider(address.to_owned()))?;
@@ -308,15 +366,17 @@ impl Graph {
     }
 }
 
-/// A node as OpenTofu names it where it complains of a cycle.
-fn cycle_name(config: &Config, node: &Node) -> String {
+/// A node as OpenTofu names it where it complains of a cycle. What a module is given is two nodes there.
+fn cycle_names(config: &Config, node: &Node) -> Vec<String> {
     let name = config.node_name(node);
     match node {
-        Node::Local(..) | Node::Check(..) => format!("{name} (expand)"),
-        Node::Variable(id, _) | Node::Output(id, _) if *id != 0 => format!("{name} (expand)"),
-        Node::Expand(_) => format!("{name} (expand)"),
-        Node::Close(_) => format!("{name} (close)"),
-        _ => name,
+        Node::Variable(id, _) if *id != 0 => {
+            vec![format!("{name} (expand, reference)"), format!("{name} (expand, input)")]
+        }
+        Node::Local(..) | Node::Check(..) | Node::Expand(_) => vec![format!("{name} (expand)")],
+        Node::Output(id, _) if *id != 0 => vec![format!("{name} (expand)")],
+        Node::Close(_) => vec![format!("{name} (close)")],
+        _ => vec![name],
     }
 }
 
@@ -330,13 +390,15 @@ mod tests {
     fn load(text: &str) -> Outcome<Config> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("main.tf"), text).unwrap();
-        Config::load(&Workspace {
+        let workspace = Workspace {
             folder: folder.path().to_owned(),
             scratch: folder.path().to_owned(),
             variables: BTreeMap::new(),
             state: None,
             environment: BTreeMap::new(),
-        })
+        };
+        let tree = landform_lang::Tree::load(&workspace.folder).map_err(crate::native::config::translate)?;
+        Config::of_tree(tree, &workspace)
     }
 
     #[test]

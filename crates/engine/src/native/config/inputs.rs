@@ -15,28 +15,49 @@ pub fn of_workspace(
     module: &Module,
     workspace: &Workspace,
     warnings: &mut Vec<Diagnostic>,
-) -> Outcome<BTreeMap<String, Value>> {
-    for name in workspace.variables.keys().filter(|name| !module.variables.contains_key(*name)) {
+) -> Outcome<(BTreeMap<String, Value>, Wrong)> {
+    let mut warn = |summary: &str, detail: String| {
+        warnings.push(Diagnostic { severity: Severity::Warning, ..Diagnostic::error(summary, detail) });
+    };
+    let undeclared: Vec<&String> =
+        workspace.variables.keys().filter(|name| !module.variables.contains_key(*name)).collect();
+    for name in undeclared.iter().take(2) {
         let detail = format!("The configuration does not declare a variable named {name:?}; its value is not used.");
-        let warning = Diagnostic::error("Value for undeclared variable", detail);
-        warnings.push(Diagnostic { severity: Severity::Warning, ..warning });
+        warn("Value for undeclared variable", detail);
     }
-    let mut values = BTreeMap::new();
-    let mut found = Vec::new();
+    if let Some(more) = undeclared.len().checked_sub(2).filter(|more| *more > 0) {
+        let detail = format!(
+            "In addition to the other similar warnings shown, {more} other variable(s) defined without being declared."
+        );
+        warn("Values for undeclared variables", detail);
+    }
+    let (mut values, mut found, mut wrong) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
     for (name, variable) in &module.variables {
         let given = workspace.variables.get(name).map(|given| InputSource::Json(given.value.clone()));
+        if let Some(why) = variable.deprecated.as_ref().filter(|_| given.is_some()) {
+            let detail = format!("The root variable {name:?} is deprecated with the following message: {why}");
+            let warning = Diagnostic::error("Deprecated variable used from the root module", detail);
+            let at = Some(super::range(variable.range.clone()));
+            warnings.push(Diagnostic { severity: Severity::Warning, range: at, ..warning });
+        }
         match variable_value(variable, given.as_ref()) {
             Ok(value) => drop(values.insert(name.clone(), value)),
-            Err(diagnostics) => found.extend(translate(diagnostics)),
+            Err(diagnostics) if given.is_none() => found.extend(translate(diagnostics)),
+            Err(diagnostics) => drop(wrong.insert(name.clone(), translate(diagnostics))),
         }
     }
-    if found.is_empty() { Ok(values) } else { Err(found) }
+    if found.is_empty() { Ok((values, wrong)) } else { Err(found) }
 }
 
-/// The variables of a folder whose values are never kept.
-pub fn ephemeral(folder: &Path) -> Result<BTreeSet<String>, EngineError> {
+/// What is wrong with the values of variables. OpenTofu finds it where a variable is evaluated, beside all else that it does.
+pub type Wrong = BTreeMap<String, Vec<Diagnostic>>;
+
+/// The variables whose values no plan keeps: ephemeral ones, and what is given without being declared.
+pub fn unkept(folder: &Path, given: &BTreeMap<String, crate::Variable>) -> Result<BTreeSet<String>, EngineError> {
     let module = landform_lang::load(folder).map_err(|found| EngineError::Diagnostics(translate(found)))?;
-    Ok(module.variables.values().filter(|variable| variable.ephemeral).map(|variable| variable.name.clone()).collect())
+    let ephemeral = module.variables.values().filter(|variable| variable.ephemeral).map(|variable| &variable.name);
+    let undeclared = given.keys().filter(|name| !module.variables.contains_key(*name));
+    Ok(ephemeral.chain(undeclared).cloned().collect())
 }
 
 /// Variables of a folder, as `landform tf` collects them: from the environment, from files, and from flags.
@@ -44,9 +65,14 @@ pub fn collect(folder: &Path, flags: &[VariableFlag]) -> Result<BTreeMap<String,
     let failed = |diagnostics| EngineError::Diagnostics(translate(diagnostics));
     let module = landform_lang::load(folder).map_err(failed)?;
     let given = landform_lang::collect_inputs(&module, flags, std::env::vars()).map_err(failed)?;
-    let mut variables = BTreeMap::new();
+    let (mut variables, mut found) = (BTreeMap::new(), Vec::new());
     for (name, source) in &given {
-        let variable = &module.variables[name];
+        let Some(variable) = module.variables.get(name) else {
+            // Files may have values for other configurations, too: whoever gives them is told.
+            let value = serde_json::Value::Null;
+            variables.insert(name.clone(), crate::Variable { value, sensitive: false });
+            continue;
+        };
         // What was given is handed on as it is; the engine converts it, and a plan shows it as it was.
         let typed = variable.typed && !variable.ty.is_primitive();
         let unconverted = landform_lang::Variable {
@@ -55,11 +81,19 @@ pub fn collect(folder: &Path, flags: &[VariableFlag]) -> Result<BTreeMap<String,
             defaults: landform_lang::Defaults::default(),
             ..variable.clone()
         };
-        let value = bare(&variable_value(&unconverted, Some(source)).map_err(failed)?);
+        let value = match variable_value(&unconverted, Some(source)) {
+            Ok(value) => bare(&value),
+            Err(diagnostics) => {
+                found.extend(translate(diagnostics));
+                // What cannot be read is not there.
+                found.extend(variable_value(variable, None).err().map(translate).into_iter().flatten());
+                continue;
+            }
+        };
         let value = value.to_plain_json().map_err(|error| {
             EngineError::Diagnostics(vec![Diagnostic::error("Invalid value for input variable", error.to_string())])
         })?;
         variables.insert(name.clone(), crate::Variable { value, sensitive: variable.sensitive });
     }
-    Ok(variables)
+    if found.is_empty() { Ok(variables) } else { Err(EngineError::Diagnostics(found)) }
 }

@@ -62,5 +62,7 @@ fn note(construct: &str, at: &landform_lang::SourceRange) -> Unsupported {
 }
 
 pub fn range(range: landform_lang::SourceRange) -> SourceRange {
-    SourceRange { file: range.file, line: range.line, column: range.column }
+    let (line, column) = range.end;
+    let end = Some((line as usize, column as usize));
+    SourceRange { file: range.file, line: range.line, column: range.column, end }
 }

@@ -4,27 +4,29 @@ mod calls;
 mod graph;
 mod inputs;
 mod limits;
+mod passed;
 mod providers;
+mod removals;
 mod sources;
 mod spec;
-mod version;
+mod statics;
+mod warned;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use landform_cty::{Mark, Value};
-use landform_lang::{Diagnostics, Module, Resource, Tree};
+use landform_lang::{Diagnostics, KeptFiles, Module, Resource, Tree};
 
 pub use graph::{Graph, Node};
-pub use inputs::{collect as collect_variables, ephemeral as ephemeral_variables};
+pub use inputs::{collect as collect_variables, unkept as unkept_variables};
 pub use limits::{range, unsupported};
 pub use sources::provider_address;
 pub use spec::body_spec;
 
 use super::object::Outcome;
 use super::show::source_of;
-use crate::state::TERRAFORM_VERSION;
-use crate::{Address, Diagnostic, EngineError, Key, Severity, Unsupported, Workspace};
+use crate::{Address, Diagnostic, EngineError, Key, Seen, Severity, SourceRange, Unsupported, Workspace};
 use sources::Sources;
 
 /// A module's place in [`Config::modules`]; the root is 0.
@@ -35,6 +37,7 @@ pub struct Config {
     pub graph: Graph,
     /// The values of the root module's variables.
     pub variables: BTreeMap<String, Value>,
+    pub wrong_variables: inputs::Wrong,
     pub folder: std::path::PathBuf,
     resources: Vec<ResourceConfig>,
     by_address: HashMap<String, usize>,
@@ -55,6 +58,13 @@ pub struct ModuleNode {
     sources: Sources,
     /// By its place in the module.
     resource_places: HashMap<String, usize>,
+}
+
+impl ModuleNode {
+    /// As messages call it.
+    pub fn name(&self) -> &str {
+        if self.path.is_empty() { "the root module" } else { &self.path }
+    }
 }
 
 /// One `resource` or `data` block.
@@ -90,15 +100,23 @@ impl ResourceConfig {
 }
 
 impl Config {
-    pub fn load(workspace: &Workspace) -> Outcome<Config> {
-        let tree = Tree::load(&workspace.folder).map_err(translate)?;
+    /// The configuration that a plan has kept.
+    pub fn kept(workspace: &Workspace, files: &KeptFiles) -> Outcome<Config> {
+        let tree = Tree::load_kept(&workspace.folder, files).map_err(translate)?;
         Config::of_tree(tree, workspace)
+    }
+
+    /// The files that it was read from, for a plan to keep.
+    pub fn files(&self) -> KeptFiles {
+        let files = self.modules.iter().flat_map(|node| node.module.files.iter());
+        files.map(|(place, text)| (place.clone(), text.clone())).collect()
     }
 
     pub fn of_tree(tree: Tree, workspace: &Workspace) -> Outcome<Config> {
         let mut warnings = Vec::new();
-        let variables = inputs::of_workspace(&tree.module, workspace, &mut warnings)?;
-        Config { variables, ..Config::without_inputs(tree, workspace)? }.with_warnings(warnings)
+        let inputs = inputs::of_workspace(&tree.module, workspace, &mut warnings);
+        let (variables, wrong_variables) = inputs.map_err(|found| [found, warnings.clone()].concat())?;
+        Config { variables, wrong_variables, ..Config::without_inputs(tree, workspace)? }.with_warnings(warnings)
     }
 
     fn with_warnings(mut self, more: Vec<Diagnostic>) -> Outcome<Config> {
@@ -108,10 +126,20 @@ impl Config {
 
     /// For what needs no values: whether the configuration is sound.
     pub fn without_inputs(tree: Tree, workspace: &Workspace) -> Outcome<Config> {
+        let mut config = Config::unconnected(tree, workspace)?;
+        config.check_calls()?;
+        config.graph = Graph::new(&config)?;
+        config.resources = config.read_resources();
+        config.spread_create_before_destroy();
+        Ok(config)
+    }
+
+    /// For what only needs to know which modules and providers there are: not what depends on what.
+    pub fn unconnected(tree: Tree, workspace: &Workspace) -> Outcome<Config> {
         let mut modules = Vec::new();
         flatten(tree, String::new(), None, &mut modules);
-        modules.iter().try_for_each(|node| check_version(&node.module))?;
-        let warnings = ignored(&modules[0].module);
+        let mut warnings = ignored(&modules[0].module);
+        warnings.extend(modules.iter().flat_map(|node| warned::module_warnings(node, &modules)));
         let variables = BTreeMap::new();
         let mut versions = BTreeMap::new();
         modules.iter().for_each(|node| node.sources.collect_versions(&mut versions));
@@ -119,18 +147,22 @@ impl Config {
             modules,
             graph: Graph::default(),
             variables,
+            wrong_variables: BTreeMap::new(),
             folder: workspace.folder.clone(),
             resources: Vec::new(),
             by_address: HashMap::new(),
             versions,
             warnings,
         };
-        config.check_calls()?;
-        config.graph = Graph::new(&config)?;
+        config.warnings.extend(config.undecided());
+        let (wrong, warned): (Vec<_>, Vec<_>) = config.check_passed().into_iter().partition(Diagnostic::is_error);
+        if !wrong.is_empty() {
+            return Err(wrong);
+        }
+        config.warnings.extend(warned);
         config.resources = config.read_resources();
         config.by_address =
             config.resources.iter().enumerate().map(|(at, resource)| (resource.address.clone(), at)).collect();
-        config.spread_create_before_destroy();
         Ok(config)
     }
 
@@ -209,6 +241,24 @@ impl Config {
         self.by_address.get(&config_address(address)).map(|at| &self.resources[*at])
     }
 
+    /// Says of what providers have found where in the configuration it is.
+    pub fn locate(&self, found: &mut [Diagnostic]) {
+        for diagnostic in found.iter_mut().filter(|diagnostic| diagnostic.range.is_none()) {
+            let Some(path) = &diagnostic.seen.argument else { continue };
+            let address = diagnostic.address.as_deref().and_then(Address::parse);
+            let Some(resource) = address.and_then(|address| self.resource(&address)) else { continue };
+            let block = self.block(resource);
+            let argument = match path.first() {
+                Some(landform_protocol::Step::Attribute(name)) => block.body.argument(name),
+                _ => None,
+            };
+            diagnostic.range = Some(match argument {
+                Some(argument) => range(argument.range()),
+                None => beginning(range(block.range.clone())),
+            });
+        }
+    }
+
     pub fn resource_of(&self, node: &Node) -> Option<&ResourceConfig> {
         let Node::Resource(id, local) = node else { return None };
         self.by_address.get(&self.absolute(*id, local)).map(|at| &self.resources[*at])
@@ -240,51 +290,63 @@ impl Config {
         self.root().imports.iter().filter(about).collect()
     }
 
-    /// What a `removed` block says about an object that the configuration does not have: whether it is to be destroyed.
-    pub fn removal(&self, address: &Address) -> Option<bool> {
-        let wanted = config_address(address);
-        let module = module_path(&address.module);
-        self.modules.iter().enumerate().find_map(|(id, node)| {
-            node.module.removed.iter().find_map(|removed| {
-                let from = self.absolute(id, &removed.from);
-                let inside = module == from || module.starts_with(&format!("{from}."));
-                (wanted == from || inside).then_some(removed.destroy)
-            })
-        })
-    }
-
-    /// The resources that a data source waits for: those that it names itself, in `depends_on` or in an expression, and
-    /// those in `depends_on` of the modules around it; with all that they stand on.
+    /// The resources that a data source waits for: those that it names itself, in `depends_on` or in an expression; all that
+    /// anything else which it names in `depends_on` stands on; and those in `depends_on` of the modules around it, with all
+    /// that they stand on. With conditions it waits for all that it stands on, since a change of that may make them hold.
     pub fn awaited(&self, resource: &ResourceConfig) -> BTreeSet<String> {
         let block = self.block(resource);
-        let mut waits: Vec<Node> = self.whole(resource.module, &block.depends_on);
-        let mut named = landform_lang::body_references(&block.body);
-        named.extend(block.repetition.expr().map(landform_lang::references).unwrap_or_default());
+        if block.lifecycle.has_conditions() {
+            return resource.dependencies.iter().cloned().collect();
+        }
+        let mut named = self.references_of(block);
         named.retain(|reference| matches!(reference, landform_lang::Reference::Resource { .. }));
-        waits.extend(self.whole(resource.module, &named));
+        let mut places = BTreeSet::new();
+        for node in self.whole(resource.module, named_in(&block.depends_on).chain(&named)) {
+            let Some(place) = self.graph.place(&node) else { continue };
+            places.insert(place);
+            if !matches!(node, Node::Resource(..)) {
+                places.extend(self.graph.all_before(place));
+            }
+        }
         let mut module = resource.module;
         while let Some((parent, call)) = &self.modules[module].parent {
-            waits.extend(self.whole(*parent, &self.modules[*parent].module.calls[call].depends_on));
+            let around = self.whole(*parent, named_in(&self.modules[*parent].module.calls[call].depends_on));
+            for place in around.iter().filter_map(|node| self.graph.place(node)) {
+                places.insert(place);
+                places.extend(self.graph.all_before(place));
+            }
             module = *parent;
         }
-        let places = waits.iter().filter_map(|node| self.graph.place(node));
-        let all = places.flat_map(|place| self.graph.all_before(place).into_iter().chain([place]));
-        all.filter_map(|place| self.resource_at(place)).collect()
+        places.into_iter().filter_map(|place| self.resource_at(place)).collect()
     }
 
-    fn whole(&self, id: ModuleId, references: &[landform_lang::Reference]) -> Vec<Node> {
+    /// All that the expressions of a block refer to.
+    fn references_of(&self, block: &landform_lang::Resource) -> Vec<landform_lang::Reference> {
+        let mut named = landform_lang::body_references(&block.body);
+        named.extend(block.repetition.expr().map(landform_lang::references).unwrap_or_default());
+        named
+    }
+
+    fn whole<'r>(&self, id: ModuleId, references: impl Iterator<Item = &'r landform_lang::Reference>) -> Vec<Node> {
         let node = |reference: &landform_lang::Reference| match reference {
             landform_lang::Reference::Module { name, .. } => {
                 self.modules[id].children.get(name).copied().map(Node::Close)
             }
+            landform_lang::Reference::Variable(name) => Some(Node::Variable(id, name.clone())),
+            landform_lang::Reference::Local(name) => Some(Node::Local(id, name.clone())),
             other => Some(Node::Resource(id, other.to_string())),
         };
-        references.iter().filter_map(node).collect()
+        references.filter_map(node).collect()
     }
 
     /// What is wrong inside of the expressions, whatever their values are.
     pub fn problems(&self) -> Vec<Diagnostic> {
-        let all = self.modules.iter().flat_map(|node| node.module.problems.iter().cloned());
+        let all = self.modules.iter().flat_map(|node| {
+            node.module.problems.iter().map(|problem| landform_lang::Diagnostic {
+                detail: problem.detail.replace("the root module", node.name()),
+                ..problem.clone()
+            })
+        });
         translate(Diagnostics(all.collect()))
     }
 
@@ -319,8 +381,9 @@ impl Config {
         needed.into_iter().map(|source| (source.clone(), self.version_of(&source).to_owned())).collect()
     }
 
-    pub fn is_ephemeral(&self, variable: &str) -> bool {
-        self.root().variables.get(variable).is_some_and(|variable| variable.ephemeral)
+    /// Whether a plan keeps the value of a variable: one that is declared, and not ephemeral.
+    pub fn keeps(&self, variable: &str) -> bool {
+        self.root().variables.get(variable).is_some_and(|variable| !variable.ephemeral)
     }
 
     /// The variables as they were given, before any conversion; defaults for the rest.
@@ -335,6 +398,10 @@ impl Config {
         };
         self.variables.iter().filter_map(|(name, value)| Some((name.clone(), json(name, value)?))).collect()
     }
+}
+
+fn named_in(dependencies: &[landform_lang::Dependency]) -> impl Iterator<Item = &landform_lang::Reference> {
+    dependencies.iter().map(|dependency| &dependency.reference)
 }
 
 fn flatten(tree: Tree, path: String, parent: Option<(ModuleId, String)>, modules: &mut Vec<ModuleNode>) -> ModuleId {
@@ -381,20 +448,6 @@ pub fn module_path(instance: &str) -> String {
     path
 }
 
-fn check_version(module: &Module) -> Outcome<()> {
-    let unmet = |constraint: &&String| version::satisfies(constraint) != Some(true);
-    match module.required_versions.iter().find(unmet) {
-        None => Ok(()),
-        Some(constraint) => {
-            let detail = format!(
-                "This configuration requires the version {constraint:?} of OpenTofu; the native engine works as OpenTofu \
-                 {TERRAFORM_VERSION}."
-            );
-            Err(vec![Diagnostic::error("Unsupported OpenTofu Core version", detail)])
-        }
-    }
-}
-
 /// What in a folder says that its state is kept somewhere else. Nothing, where the folder cannot be read: whoever uses it
 /// is told why.
 pub fn backends(folder: &Path) -> Vec<Unsupported> {
@@ -423,9 +476,16 @@ pub fn translate(diagnostics: Diagnostics) -> Vec<Diagnostic> {
             landform_lang::Cause::Unsupported => not_supported(diagnostic.detail),
             _ => Diagnostic::error(diagnostic.summary, diagnostic.detail),
         };
-        Diagnostic { range, ..plain }
+        let seen = Seen { values: diagnostic.values.unwrap_or_default().into(), ..Seen::default() };
+        Diagnostic { range, seen: Box::new(seen), ..plain }
     };
     diagnostics.into_iter().map(one).collect()
+}
+
+/// Where the inside of a block begins, behind its header.
+fn beginning(header: SourceRange) -> SourceRange {
+    let (line, column) = header.end.unwrap_or((header.line, header.column));
+    SourceRange { line, column: column + 1, end: Some((line, column + 2)), ..header }
 }
 
 /// The summary of a diagnostic that is about this engine and not about the configuration.

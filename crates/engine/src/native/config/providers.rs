@@ -26,8 +26,7 @@ impl Config {
 
     /// What a module wants of a provider's version, as it is written.
     pub fn constraint(&self, id: ModuleId, name: &str) -> String {
-        let required = self.modules[id].module.required_providers.get(name);
-        required.and_then(|required| required.version.clone()).unwrap_or_default()
+        self.modules[id].sources.version(name)
     }
 
     /// The provider that is in charge of a resource: found by name in its module, or passed from the outside.
@@ -46,6 +45,8 @@ impl Config {
         }
         match self.modules[*parent].module.calls[call].providers.get(&named) {
             Some(passed) => self.provider_named(*parent, passed.clone()),
+            // Only the usual one comes without being passed.
+            None if named.1.is_some() => self.absolute(id, &address),
             None => self.inherited(*parent, &node.sources.address(&named.0, None)),
         }
     }

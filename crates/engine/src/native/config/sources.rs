@@ -21,6 +21,11 @@ impl Sources {
             sources.versions.insert(source.clone(), required.version.clone().unwrap_or_default());
             sources.by_name.insert(name.clone(), source);
         }
+        for block in &module.providers {
+            if let Some(version) = &block.version {
+                add(sources.versions.entry(sources.source(&block.name)).or_default(), version);
+            }
+        }
         sources
     }
 
@@ -46,13 +51,22 @@ impl Sources {
     /// Adds what this module wants of versions, by source address. Where several modules want something, all must hold.
     pub fn collect_versions(&self, versions: &mut BTreeMap<String, String>) {
         for (source, version) in self.versions.iter().filter(|(_, version)| !version.is_empty()) {
-            let wanted = versions.entry(source.clone()).or_default();
-            if !wanted.is_empty() {
-                wanted.push_str(", ");
-            }
-            wanted.push_str(version);
+            add(versions.entry(source.clone()).or_default(), version);
         }
     }
+
+    /// What this module wants of a provider's version.
+    pub fn version(&self, name: &str) -> String {
+        self.versions.get(&self.source(name)).cloned().unwrap_or_default()
+    }
+}
+
+/// All constraints must hold.
+fn add(wanted: &mut String, version: &str) {
+    if !wanted.is_empty() {
+        wanted.push_str(", ");
+    }
+    wanted.push_str(version);
 }
 
 pub fn provider_address(source: &str) -> String {

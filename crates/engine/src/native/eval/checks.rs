@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use landform_cty::{Mark, Type, Value};
-use landform_lang::{Budget, Validation, evaluate};
+use landform_lang::{Validation, described, sides_of_equality};
 use serde::{Deserialize, Serialize};
 
 use super::scope::At;
-use crate::native::config::{range, translate};
+use crate::native::config::range;
 use crate::native::object::Outcome;
-use crate::{Diagnostic, Severity};
+use crate::native::show::difference;
+use crate::{Diagnostic, Seen, Severity};
 
 /// What a condition is about, in the words of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -47,6 +48,14 @@ pub type Objects = Option<BTreeMap<String, Option<Checked>>>;
 pub struct Checks(pub BTreeMap<(Kind, String), Objects>);
 
 impl Checks {
+    /// The same objects, before any of their conditions is looked at.
+    pub fn not_looked_at(&self) -> Checks {
+        let objects = |objects: &Objects| {
+            objects.as_ref().map(|objects| objects.keys().map(|object| (object.clone(), None)).collect())
+        };
+        Checks(self.0.iter().map(|(about, known)| (about.clone(), objects(known))).collect())
+    }
+
     /// Something in the configuration has conditions.
     pub fn declare(&mut self, kind: Kind, config: String) {
         self.0.entry((kind, config)).or_default();
@@ -116,17 +125,36 @@ pub fn summary(kind: Kind, post: bool) -> &'static str {
     }
 }
 
-/// Evaluates conditions. A check only warns; anything else that does not hold is an error.
+/// How bad it is that a condition does not hold. A check only warns; and where nothing is to be made or changed, so do the
+/// conditions of objects and outputs.
+pub fn severity(kind: Kind, lenient: bool) -> Severity {
+    match kind {
+        Kind::Check => Severity::Warning,
+        Kind::Resource | Kind::Output if lenient => Severity::Warning,
+        _ => Severity::Error,
+    }
+}
+
+/// Evaluates conditions, with this to say where one does not hold.
 pub fn evaluate_conditions(
     conditions: &[Validation],
     kind: Kind,
-    post: bool,
+    (post, failed): (bool, Severity),
     scope: &At<'_>,
 ) -> (Checked, Vec<Diagnostic>) {
     let mut checked = Checked::default();
     let mut found = Vec::new();
     for condition in conditions {
-        match evaluate_condition(condition, scope) {
+        let unsuitable = if kind == Kind::Var { Vec::new() } else { unsuitable_message(condition, scope) };
+        let wrong = unsuitable.iter().any(Diagnostic::is_error);
+        let least = severity(kind, false);
+        let worst = |one: Diagnostic| if one.is_error() { Diagnostic { severity: least, ..one } } else { one };
+        found.extend(unsuitable.into_iter().map(worst));
+        if wrong {
+            checked.status = Status::Error;
+            continue;
+        }
+        match evaluate_condition(condition, kind, scope) {
             Ok(None) => {
                 checked.status = checked.status.max(Status::Unknown);
                 if kind == Kind::Check {
@@ -135,6 +163,7 @@ pub fn evaluate_conditions(
                     found.push(Diagnostic {
                         severity: Severity::Warning,
                         range: Some(range(condition.condition.range())),
+                        seen: seen(condition, scope),
                         ..Diagnostic::error("Check block assertion known after apply", detail)
                     });
                 }
@@ -149,16 +178,16 @@ pub fn evaluate_conditions(
                     _ => message.clone(),
                 };
                 checked.failures.push(message);
-                let severity = if kind == Kind::Check { Severity::Warning } else { Severity::Error };
                 found.push(Diagnostic {
-                    severity,
+                    severity: failed,
                     range: Some(range(condition.condition.range())),
+                    seen: seen(condition, scope),
                     ..Diagnostic::error(summary(kind, post), detail)
                 });
             }
             Err(diagnostics) => {
                 checked.status = Status::Error;
-                let severity = if kind == Kind::Check { Severity::Warning } else { Severity::Error };
+                let severity = severity(kind, false);
                 found.extend(diagnostics.into_iter().map(|diagnostic| Diagnostic { severity, ..diagnostic }));
             }
         }
@@ -166,13 +195,23 @@ pub fn evaluate_conditions(
     (checked, found)
 }
 
+/// With what it does not hold.
+fn seen(condition: &Validation, scope: &At<'_>) -> Box<Seen> {
+    // What is ephemeral is kept nowhere, and said nowhere.
+    let lasts = |(one, other): &(Value, Value)| ![one, other].iter().any(|side| side.contains_mark(Mark::Ephemeral));
+    let sides = sides_of_equality(&condition.condition, scope).filter(lasts);
+    let difference = sides.map(|(one, other)| difference(&one, &other));
+    Box::new(Seen { values: described(&condition.condition, scope), difference, ..Seen::default() })
+}
+
 /// `None`: not known yet. `Err` inside: what to say.
-fn evaluate_condition(condition: &Validation, scope: &At<'_>) -> Outcome<Option<Result<(), String>>> {
+fn evaluate_condition(condition: &Validation, kind: Kind, scope: &At<'_>) -> Outcome<Option<Result<(), String>>> {
     let invalid = |detail: String| {
         let place = Some(range(condition.condition.range()));
-        vec![Diagnostic { range: place, ..Diagnostic::error("Invalid condition result", detail) }]
+        let summary = if kind == Kind::Var { "Invalid variable validation result" } else { "Invalid condition result" };
+        vec![Diagnostic { range: place, ..Diagnostic::error(summary, detail) }]
     };
-    let value = evaluate(&condition.condition, scope, &mut Budget::default()).map_err(translate)?;
+    let value = scope.evaluate(&condition.condition)?;
     if value.is_null() {
         return Err(invalid("Condition expression must return either true or false, not null.".into()));
     }
@@ -185,10 +224,43 @@ fn evaluate_condition(condition: &Validation, scope: &At<'_>) -> Outcome<Option<
     }
 }
 
+/// What is wrong with what is to be said, whether or not the condition holds.
+fn unsuitable_message(condition: &Validation, scope: &At<'_>) -> Vec<Diagnostic> {
+    let expr = &condition.error_message;
+    let place = Some(range(expr.range()));
+    let invalid = |detail: String| {
+        let problem =
+            Diagnostic::error("Invalid error message", format!("Unsuitable value for error message: {detail}."));
+        vec![Diagnostic { range: place.clone(), ..problem }]
+    };
+    let text = match scope.evaluate(expr) {
+        Ok(value) => match value.convert(&Type::String) {
+            Ok(text) => text,
+            Err(error) => return invalid(error.to_string()),
+        },
+        Err(found) => return found,
+    };
+    let secret = if !text.is_known() {
+        return Vec::new();
+    } else if text.is_null() {
+        return invalid("must not be null".to_owned());
+    } else if text.has_mark(Mark::Sensitive) {
+        "sensitive"
+    } else if text.has_mark(Mark::Ephemeral) {
+        "ephemeral"
+    } else {
+        return Vec::new();
+    };
+    let detail = format!(
+        "The error expression used to explain this condition refers to {secret} values, so OpenTofu will not display the \
+         resulting message."
+    );
+    let problem = Diagnostic::error(format!("Error message refers to {secret} values"), detail);
+    vec![Diagnostic { severity: Severity::Warning, range: place, ..problem }]
+}
+
 fn message(condition: &Validation, scope: &At<'_>) -> String {
-    let text = evaluate(&condition.error_message, scope, &mut Budget::default())
-        .ok()
-        .and_then(|value: Value| value.convert(&Type::String).ok());
+    let text = scope.evaluate(&condition.error_message).ok().and_then(|value: Value| value.convert(&Type::String).ok());
     match text {
         Some(text) if text.contains_mark(Mark::Sensitive) || text.contains_mark(Mark::Ephemeral) => {
             "The error message included a sensitive value, so it will not be displayed.".to_owned()

@@ -1,6 +1,8 @@
 //! Evaluation: what the expressions of a configuration mean, given what is known of its objects.
 
 mod checks;
+mod deprecated;
+mod nodes;
 mod repeat;
 mod scope;
 mod values;
@@ -8,15 +10,17 @@ mod values;
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use landform_cty::{Mark, Value};
-use landform_lang::{Body, Budget, Expr, Impure, NoReferences, Variable, evaluate};
+use landform_lang::{Body, Budget, Expr, Impure, NoReferences, evaluate};
 use landform_protocol::Block;
 
 pub use checks::{Checked, Checks, Kind, Objects, Status, status};
+use deprecated::Deprecations;
+pub use deprecated::{DERIVED, in_block as has_deprecated};
 pub use scope::At;
 pub use values::{Each, Keys, Values};
 
 use super::change::{attribute_at, empty_object, path_text};
-use super::config::{Config, Node, ResourceConfig, body_spec, range, translate};
+use super::config::{Config, Node, ResourceConfig, range};
 use super::object::{Outcome, at};
 use crate::{Address, Diagnostic, Severity};
 
@@ -25,6 +29,8 @@ pub struct Eval<'a> {
     pub config: &'a Config,
     /// The pass before anything is known: neither inputs nor objects.
     blind: bool,
+    /// Nothing is to be made or changed, so conditions that do not hold are nothing but worth a word.
+    pub lenient: bool,
     /// What becomes of `timestamp` and the like.
     impure: Impure,
     /// When the plan is, or was, made.
@@ -32,6 +38,8 @@ pub struct Eval<'a> {
     values: RwLock<Values>,
     checks: Mutex<Checks>,
     warnings: Mutex<Vec<Diagnostic>>,
+    problems: Mutex<Vec<Diagnostic>>,
+    pub deprecations: Deprecations,
 }
 
 impl<'a> Eval<'a> {
@@ -40,9 +48,10 @@ impl<'a> Eval<'a> {
         Eval { plan_time: Some(time.to_owned()), ..Eval::with(config, false, Impure::Unknown) }
     }
 
-    /// For the apply of a plan of this time: everything becomes known.
-    pub fn applying(config: &'a Config, time: &str) -> Eval<'a> {
-        Eval { plan_time: Some(time.to_owned()), ..Eval::with(config, false, Impure::Allowed) }
+    /// For the apply of a plan of this time: everything becomes known. What has conditions is known from the plan.
+    pub fn applying(config: &'a Config, time: &str, checks: Checks) -> Eval<'a> {
+        let checks = Mutex::new(checks);
+        Eval { plan_time: Some(time.to_owned()), checks, ..Eval::with(config, false, Impure::Allowed) }
     }
 
     /// For the first pass, which finds what is wrong whatever the inputs are.
@@ -54,11 +63,14 @@ impl<'a> Eval<'a> {
         Eval {
             config,
             blind,
+            lenient: false,
             impure,
             plan_time: None,
             values: RwLock::new(Values::new()),
             checks: Mutex::new(Eval::unchecked(config)),
             warnings: Mutex::default(),
+            problems: Mutex::default(),
+            deprecations: Deprecations::default(),
         }
     }
 
@@ -111,20 +123,14 @@ impl<'a> Eval<'a> {
     }
 
     pub fn take_warnings(&self) -> Vec<Diagnostic> {
-        std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
+        let warnings = std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner));
+        [warnings, self.deprecations.take()].concat()
     }
 
-    /// Evaluates a node that is nothing but expressions; resources and providers are somebody else's.
-    pub fn node(&self, node: &Node) -> Outcome<()> {
-        match node {
-            Node::Expand(id) => self.expand(*id),
-            Node::Variable(0, name) => self.root_variable(name),
-            Node::Variable(id, name) => self.each_instance(*id, |instance| self.variable(*id, instance, name)),
-            Node::Local(id, name) => self.each_instance(*id, |instance| self.local(*id, instance, name)),
-            Node::Output(id, name) => self.each_instance(*id, |instance| self.output(*id, instance, name)),
-            Node::Check(id, name) => self.each_instance(*id, |instance| self.check(*id, instance, name)),
-            Node::Resource(..) | Node::Provider(_) | Node::Close(_) => Ok(()),
-        }
+    /// Says what references to an object mean from now on.
+    pub fn set_object(&self, address: &Address, value: Value) {
+        let value = self.deprecations.mark_object(self.config, address, value);
+        self.values_mut().set(address, value);
     }
 
     /// The instances of a module.
@@ -159,170 +165,15 @@ impl<'a> Eval<'a> {
         Ok(())
     }
 
-    fn each_instance(&self, id: usize, evaluate: impl Fn(&str) -> Outcome<()>) -> Outcome<()> {
-        let mut found = Vec::new();
-        for instance in self.instances(id) {
-            found.extend(evaluate(&instance).err().into_iter().flatten());
-        }
-        if found.is_empty() { Ok(()) } else { Err(found) }
-    }
-
-    fn expand(&self, id: usize) -> Outcome<()> {
-        let node = &self.config.modules[id];
-        let Some((parent, name)) = &node.parent else { return Ok(()) };
-        let repetition = &self.config.modules[*parent].module.calls[name].repetition;
-        for instance in self.instances(*parent) {
-            let keys = if self.blind {
-                repeat::any_keys(repetition)
-            } else {
-                let values = self.values();
-                repeat::keys(repetition, &self.at(&values, *parent, &instance, &Each::Once))?
-            };
-            self.values_mut().expand_module(&node.path, &instance, name, keys);
-        }
-        Ok(())
-    }
-
     fn at<'s>(&'s self, values: &'s Values, module: usize, instance: &'s str, each: &'s Each) -> At<'s> {
         let (impure, plan_time) = (self.impure, self.plan_time.as_deref());
-        At { config: self.config, values, module, instance, each, this: None, impure, plan_time }
-    }
-
-    fn root_variable(&self, name: &str) -> Outcome<()> {
-        let variable = &self.config.root().variables[name];
-        let value = if self.blind {
-            marked(Value::unknown(variable.ty.clone()), variable)
-        } else {
-            self.config.variables[name].clone()
-        };
-        self.values_mut().set_variable("", name, value);
-        self.validate_variable(0, "", variable)
-    }
-
-    fn variable(&self, id: usize, instance: &str, name: &str) -> Outcome<()> {
-        let node = &self.config.modules[id];
-        let (parent, call) = node.parent.as_ref().expect("only the root has no parent");
-        let variable = &node.module.variables[name];
-        let given = self.config.modules[*parent].module.calls[call].inputs.get(name);
-        let value = {
-            let values = self.values();
-            let each = values.each(instance);
-            let outer = parent_instance(instance);
-            let scope = self.at(&values, *parent, outer, &each);
-            match given {
-                Some(expr) => Some(evaluate(expr, &scope, &mut Budget::default()).map_err(translate)?),
-                None => None,
-            }
-        };
-        if !variable.ephemeral && value.as_ref().is_some_and(|value| value.contains_mark(Mark::Ephemeral)) {
-            let detail = format!(
-                "The value used for the variable {name:?} is ephemeral, but it is not configured to allow one."
-            );
-            let problem = Diagnostic::error("Variable does not allow ephemeral value", detail);
-            return Err(vec![Diagnostic { range: given.map(|expr| range(expr.range())), ..problem }]);
-        }
-        let value = landform_lang::module_variable_value(variable, value).map_err(|diagnostics| {
-            let place = given.map(|expr| range(expr.range()));
-            translate(diagnostics).into_iter().map(|one| Diagnostic { range: place.clone(), ..one }).collect::<Vec<_>>()
-        })?;
-        // What a module is given counts for nothing before the inputs are known, as for the root module.
-        let value = if self.blind { marked(Value::unknown(variable.ty.clone()), variable) } else { value };
-        self.values_mut().set_variable(instance, name, value);
-        self.validate_variable(id, instance, variable)
-    }
-
-    fn validate_variable(&self, id: usize, instance: &str, variable: &Variable) -> Outcome<()> {
-        if self.blind || variable.validations.is_empty() {
-            return Ok(());
-        }
-        let (checked, found) = {
-            let values = self.values();
-            let scope = self.at(&values, id, instance, &Each::Once);
-            checks::evaluate_conditions(&variable.validations, Kind::Var, false, &scope)
-        };
-        let config = self.config.node_name(&Node::Variable(id, variable.name.clone()));
-        self.record(Kind::Var, config, inside(instance, &format!("var.{}", variable.name)), checked);
-        let place = Some(range(variable.range.clone()));
-        self.pass_on(found.into_iter().map(|one| Diagnostic { range: place.clone(), ..one }).collect())
-    }
-
-    fn local(&self, id: usize, instance: &str, name: &str) -> Outcome<()> {
-        let value = self.evaluate(&self.config.modules[id].module.locals[name].value, id, instance)?;
-        self.values_mut().set_local(instance, name, value);
-        Ok(())
+        let deprecations = &self.deprecations;
+        At { config: self.config, values, module, instance, each, this: None, impure, plan_time, deprecations }
     }
 
     fn evaluate(&self, expr: &Expr, id: usize, instance: &str) -> Outcome<Value> {
         let values = self.values();
-        let scope = self.at(&values, id, instance, &Each::Once);
-        evaluate(expr, &scope, &mut Budget::default()).map_err(translate)
-    }
-
-    fn output(&self, id: usize, instance: &str, name: &str) -> Outcome<()> {
-        let output = &self.config.modules[id].module.outputs[name];
-        if !self.blind && !output.preconditions.is_empty() {
-            let (checked, found) = {
-                let values = self.values();
-                let scope = self.at(&values, id, instance, &Each::Once);
-                checks::evaluate_conditions(&output.preconditions, Kind::Output, false, &scope)
-            };
-            let config = self.config.node_name(&Node::Output(id, name.to_owned()));
-            self.record(Kind::Output, config, inside(instance, &format!("output.{name}")), checked);
-            self.pass_on(found)?;
-        }
-        let value = self.evaluate(&output.value, id, instance)?;
-        let wrong = |summary: &str, detail: &str| {
-            vec![Diagnostic { range: Some(range(output.range.clone())), ..Diagnostic::error(summary, detail) }]
-        };
-        let root = id == 0;
-        if output.ephemeral && root {
-            let detail = "Root modules are not allowed to have outputs defined as ephemeral";
-            return Err(wrong("Invalid output configuration", detail));
-        }
-        if value.contains_mark(Mark::Ephemeral) && !output.ephemeral {
-            let detail = format!(
-                "The value that was generated for the output {name:?} is ephemeral, but it is not configured to allow one."
-            );
-            return Err(wrong("Output does not allow ephemeral value", &detail));
-        }
-        if value.contains_mark(Mark::Sensitive) && !output.sensitive && root {
-            let detail = "To reduce the risk of accidentally exporting sensitive data that was intended to be only \
-                          internal, OpenTofu requires that any root module output containing sensitive data be \
-                          explicitly marked as sensitive, to confirm your intent.\n\nIf you do intend to export this \
-                          data, annotate the output value as sensitive by adding the following argument:\n    sensitive \
-                          = true";
-            return Err(wrong("Output refers to sensitive values", detail));
-        }
-        let value = if output.sensitive && !root { value.with_mark(Mark::Sensitive) } else { value };
-        let value = if root { super::object::bare(&value) } else { value };
-        if !self.blind {
-            self.values_mut().set_output(instance, name, value);
-        }
-        Ok(())
-    }
-
-    fn check(&self, id: usize, instance: &str, name: &str) -> Outcome<()> {
-        if self.blind {
-            return Ok(());
-        }
-        let config = self.config.node_name(&Node::Check(id, name.to_owned()));
-        let object = inside(instance, &format!("check.{name}"));
-        let failed = {
-            let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
-            checks.failed(Kind::Check, &config, &object)
-        };
-        if failed {
-            // Its data could not be read: the assertions have nothing to look at.
-            return Ok(());
-        }
-        let (checked, found) = {
-            let values = self.values();
-            let scope = self.at(&values, id, instance, &Each::Once);
-            let assertions = &self.config.modules[id].module.checks[name].assertions;
-            checks::evaluate_conditions(assertions, Kind::Check, false, &scope)
-        };
-        self.record(Kind::Check, config, object, checked);
-        self.pass_on(found)
+        self.at(&values, id, instance, &Each::Once).evaluate(expr)
     }
 
     /// The data source of a check could not be read: the check has failed, and nothing else.
@@ -337,6 +188,11 @@ impl<'a> Eval<'a> {
         self.checks.lock().unwrap_or_else(PoisonError::into_inner).record(kind, config, object, checked);
     }
 
+    /// How it is told that a condition does not hold: of the time after, and how badly.
+    fn told(&self, kind: Kind, post: bool) -> (bool, Severity) {
+        (post, checks::severity(kind, self.lenient))
+    }
+
     /// Errors are errors; warnings are kept.
     fn pass_on(&self, found: Vec<Diagnostic>) -> Outcome<()> {
         let (errors, warnings): (Vec<_>, Vec<_>) = found.into_iter().partition(Diagnostic::is_error);
@@ -344,15 +200,28 @@ impl<'a> Eval<'a> {
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
+    fn keys(&self, repetition: &landform_lang::Repetition, id: usize, instance: &str) -> Outcome<Keys> {
+        let values = self.values();
+        let scope = self.at(&values, id, instance, &Each::Once);
+        if !self.blind {
+            return repeat::keys(repetition, &scope);
+        }
+        // What is written out can be wrong already. What is repeated is looked at all the same.
+        if let Err(found) = repeat::check(repetition, &scope) {
+            self.problems.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
+        }
+        Ok(repeat::any_keys(repetition))
+    }
+
+    /// What the first pass has found wrong without being stopped by it.
+    pub fn take_problems(&self) -> Vec<Diagnostic> {
+        std::mem::take(&mut *self.problems.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Finds the instances of a resource in one instance of its module, and makes places for them.
     pub fn expand_resource(&self, resource: &ResourceConfig, instance: &str) -> Outcome<Keys> {
         let repetition = &self.config.block(resource).repetition;
-        let keys = if self.blind {
-            repeat::any_keys(repetition)
-        } else {
-            let values = self.values();
-            repeat::keys(repetition, &self.at(&values, resource.module, instance, &Each::Once))?
-        };
+        let keys = self.keys(repetition, resource.module, instance)?;
         if self.config.block(resource).lifecycle.has_conditions() {
             let objects = keys.all().into_iter().map(|(key, _)| resource.instance(instance, key).to_string());
             let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -366,7 +235,7 @@ impl<'a> Eval<'a> {
     pub fn body(&self, resource: &ResourceConfig, address: &Address, each: &Each, block: &Block) -> Outcome<Value> {
         let values = self.values();
         let scope = self.at(&values, resource.module, &address.module, each);
-        let value = decode(&self.config.block(resource).body, block, &scope);
+        let value = scope.decode(&self.config.block(resource).body, block);
         let value =
             value.map_err(|found| found.into_iter().map(|diagnostic| at(address, diagnostic)).collect::<Vec<_>>())?;
         self.without_ephemeral(&self.config.block(resource).body, address, block, value)
@@ -404,7 +273,7 @@ impl<'a> Eval<'a> {
         match self.config.provider_config(address) {
             Some((id, provider)) => {
                 let values = self.values();
-                decode(&provider.body, block, &self.at(&values, id, &self.config.modules[id].path, &Each::Once))
+                self.at(&values, id, &self.config.modules[id].path, &Each::Once).decode(&provider.body, block)
             }
             None => Ok(empty_object(block)),
         }
@@ -442,19 +311,20 @@ impl<'a> Eval<'a> {
         if conditions.is_empty() {
             return Ok(());
         }
+        let this = this.map(|value| self.deprecations.mark_object(self.config, address, value.clone()));
+        let this = this.as_ref();
         let (checked, found) = {
             let values = self.values();
             let scope = At { this, ..self.at(&values, resource.module, &address.module, each) };
-            checks::evaluate_conditions(conditions, Kind::Resource, this.is_some(), &scope)
+            checks::evaluate_conditions(conditions, Kind::Resource, self.told(Kind::Resource, this.is_some()), &scope)
         };
         self.record(Kind::Resource, resource.address.clone(), address.to_string(), checked);
-        self.pass_on(found.into_iter().map(|diagnostic| at(address, diagnostic)).collect())
+        self.pass_on(found)
     }
 
     /// The instances that something in the root module has.
     pub fn root_keys(&self, repetition: &landform_lang::Repetition) -> Outcome<Keys> {
-        let values = self.values();
-        repeat::keys(repetition, &self.at(&values, 0, "", &Each::Once))
+        self.keys(repetition, 0, "")
     }
 
     pub fn root_scope<'s>(&'s self, values: &'s Values, each: &'s Each) -> At<'s> {
@@ -464,23 +334,13 @@ impl<'a> Eval<'a> {
     /// An expression about one object, for instance the key of a reference in `replace_triggered_by`.
     pub fn about(&self, expr: &Expr, resource: &ResourceConfig, address: &Address, each: &Each) -> Outcome<Value> {
         let values = self.values();
-        let scope = self.at(&values, resource.module, &address.module, each);
-        evaluate(expr, &scope, &mut Budget::default()).map_err(translate)
+        self.at(&values, resource.module, &address.module, each).evaluate(expr)
     }
 
     /// The value of an output of the root module, if it has been evaluated.
     pub fn root_output(&self, name: &str) -> Option<Value> {
         self.values().output("", name)
     }
-}
-
-fn decode(body: &Body, block: &Block, scope: &At<'_>) -> Outcome<Value> {
-    landform_lang::decode_body(body, &body_spec(block), scope, &mut Budget::default()).map_err(translate)
-}
-
-fn marked(value: Value, variable: &Variable) -> Value {
-    let value = if variable.sensitive { value.with_mark(Mark::Sensitive) } else { value };
-    if variable.ephemeral { value.with_mark(Mark::Ephemeral) } else { value }
 }
 
 /// The module instance that calls this one.

@@ -1,9 +1,12 @@
-use landform_cty::{Type, Value};
-use landform_lang::{Diagnostic, Impure, PathKind, Reference, Scope, World};
+use landform_cty::{Path, Step, Type, Value};
+use landform_lang::{Body, Budget, Diagnostic, Expr, Impure, PathKind, Reference, Scope, World, evaluate};
+use landform_protocol::Block;
 
+use super::deprecated::Deprecations;
 use super::values::{Each, Values};
 use crate::Key;
-use crate::native::config::{Config, ModuleId};
+use crate::native::config::{Config, ModuleId, body_spec, translate};
+use crate::native::object::Outcome;
 
 /// Where an expression is evaluated.
 pub struct At<'a> {
@@ -17,9 +20,26 @@ pub struct At<'a> {
     pub this: Option<&'a Value>,
     pub impure: Impure,
     pub plan_time: Option<&'a str>,
+    pub deprecations: &'a Deprecations,
 }
 
 impl At<'_> {
+    /// What an expression means here.
+    pub fn evaluate(&self, expr: &Expr) -> Outcome<Value> {
+        let value = evaluate(expr, self, &mut Budget::default()).map_err(translate)?;
+        Ok(self.deprecations.heard(value, |_| expr.range(), true))
+    }
+
+    /// What a block means here that has this schema.
+    pub fn decode(&self, body: &Body, block: &Block) -> Outcome<Value> {
+        let value = landform_lang::decode_body(body, &body_spec(block), self, &mut Budget::default());
+        let place = |path: &Path| match path.first() {
+            Some(Step::Attribute(name)) => body.argument(name).map_or_else(|| body.range(), |expr| expr.range()),
+            _ => body.range(),
+        };
+        Ok(self.deprecations.heard(value.map_err(translate)?, place, false))
+    }
+
     fn where_declared(&self) -> String {
         match self.config.modules[self.module].path.as_str() {
             "" => "the root module".to_owned(),

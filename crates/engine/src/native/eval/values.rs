@@ -160,6 +160,11 @@ impl Values {
         self.modules.contains_key(instance)
     }
 
+    /// Whether it is known which instances a called module has.
+    pub fn has_call(&self, instance: &str, name: &str) -> bool {
+        self.modules.get(instance).is_some_and(|module| module.calls.contains_key(name))
+    }
+
     /// What the expressions of a call may refer to as `count` or `each`, for one instance of the called module.
     pub fn each(&self, instance: &str) -> Each {
         self.modules.get(instance).map(|module| module.each.clone()).unwrap_or_default()

@@ -2,6 +2,7 @@
 
 mod planning;
 mod reading;
+mod told;
 
 use std::sync::Arc;
 
@@ -11,7 +12,9 @@ use landform_protocol::{CallError, Provider, ProviderSchema, Schema};
 
 use super::change::{mark_existing, schema_marks};
 use super::warnings::Warnings;
-use crate::{Action, Address, Diagnostic, Severity};
+use crate::{Action, Address, Diagnostic, Seen, Severity};
+pub use reading::not_there;
+pub use told::{Id, Told, id_of, id_of_target, id_or_name_of};
 
 /// A configured provider with its schema.
 #[derive(Clone)]
@@ -101,6 +104,26 @@ pub struct Planned {
 }
 
 impl Planned {
+    /// This action and nothing else that could be said of it.
+    pub fn plain(address: &Address, provider: &str, action: Action, (before, after): (Value, Value)) -> Planned {
+        Planned {
+            address: address.clone(),
+            provider: provider.to_owned(),
+            action,
+            reason: None,
+            before,
+            after,
+            private: Vec::new(),
+            identity_before: None,
+            identity_after: None,
+            replace_paths: Vec::new(),
+            importing: None,
+            deposed: None,
+            previous: None,
+            assumed: false,
+        }
+    }
+
     /// Whether the plan would do anything about it.
     pub fn effective(&self) -> bool {
         self.action != Action::NoOp || self.importing.is_some() || self.previous.is_some()
@@ -127,6 +150,7 @@ pub enum Reason {
     ReplaceByTriggers,
     DeleteBecauseNoResourceConfig,
     DeleteBecauseNoModule,
+    DeleteBecauseNoMoveTarget,
     DeleteBecauseWrongRepetition,
     DeleteBecauseCountIndex,
     DeleteBecauseEachKey,
@@ -217,5 +241,6 @@ pub fn translate(address: &Address, diagnostic: landform_protocol::Diagnostic) -
         detail: diagnostic.detail,
         address: Some(address.to_string()),
         range: None,
+        seen: Box::new(Seen { argument: Some(diagnostic.attribute.unwrap_or_default()), ..Seen::default() }),
     }
 }

@@ -29,9 +29,7 @@ impl Bound {
         let mut identity_before = prior.filter(|_| !tainted).and_then(|object| object.identity.clone());
         self.validate(address, config).await?;
         let keep = wishes.keep.clone()?;
-        let (bare_config, mut config_marks) = config.clone().unmark_deep_with_paths();
-        // What is only written is not in the plan, so nothing there is secret.
-        config_marks.retain(|(path, _)| !attribute_at(block, path).is_some_and(|attribute| attribute.write_only));
+        let (bare_config, config_marks) = config.clone().unmark_deep_with_paths();
         let bare_prior = bare(&prior_value);
         let heeded = with_ignored(block, &bare_prior, &bare_config, wishes.ignore);
         let proposed = proposed_new(block, &bare_prior, &heeded);
@@ -93,20 +91,12 @@ impl Bound {
             identity_before = earlier.identity_before.clone();
         }
         Ok(Planned {
-            address: address.clone(),
-            provider: self.address.clone(),
-            action,
             reason,
-            before,
-            after,
             private: answer.planned_private,
             identity_before,
             identity_after: self.identity(address, answer.planned_identity),
             replace_paths,
-            importing: None,
-            deposed: None,
-            previous: None,
-            assumed: false,
+            ..Planned::plain(address, &self.address, action, (before, after))
         })
     }
 
@@ -129,40 +119,22 @@ impl Bound {
             identity_after = self.identity(address, answer.planned_identity);
         }
         Ok(Planned {
-            address: address.clone(),
-            provider: self.address.clone(),
-            action: Action::Delete,
             reason,
-            before: object.value.clone(),
-            after: nothing,
             private,
             identity_before: object.identity.clone(),
             identity_after,
-            replace_paths: Vec::new(),
-            importing: None,
-            deposed: None,
-            previous: None,
-            assumed: false,
+            ..Planned::plain(address, &self.address, Action::Delete, (object.value.clone(), nothing))
         })
     }
 
     /// Plans that an object is let go: its provider has no part in that.
     pub fn plan_forget(&self, address: &Address, object: &Object, reason: Option<Reason>) -> Outcome<Planned> {
+        let nothing = Value::null(self.resource(address)?.block.implied_type());
         Ok(Planned {
-            address: address.clone(),
-            provider: self.address.clone(),
-            action: Action::Forget,
             reason,
-            before: object.value.clone(),
-            after: Value::null(self.resource(address)?.block.implied_type()),
             private: object.private.clone(),
             identity_before: object.identity.clone(),
-            identity_after: None,
-            replace_paths: Vec::new(),
-            importing: None,
-            deposed: None,
-            previous: None,
-            assumed: false,
+            ..Planned::plain(address, &self.address, Action::Forget, (object.value.clone(), nothing))
         })
     }
 

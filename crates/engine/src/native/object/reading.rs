@@ -2,15 +2,15 @@
 
 use landform_cty::{Mark, Marks, Value};
 use landform_protocol::{
-    ImportResourceState, ReadDataSource, ReadResource, UpgradeResourceIdentity, UpgradeResourceState,
+    ImportResourceState, ReadDataSource, ReadResource, Schema, UpgradeResourceIdentity, UpgradeResourceState,
     ValidateResourceConfig,
 };
 
-use super::{Bound, Identity, ImportTarget, Object, Outcome, at, bare, failed};
+use super::{Bound, Id, Identity, ImportTarget, Object, Outcome, Told, at, bare, failed, id_of};
 use crate::native::change::{mark_existing, normalise_legacy};
 use crate::native::encode;
 use crate::state::Instance;
-use crate::{Address, Diagnostic};
+use crate::{Action, Address, Diagnostic, Progress, Stage, Work};
 
 const NOT_THERE: &str = "Cannot import non-existent remote object";
 
@@ -33,9 +33,19 @@ impl Object {
 
 impl Bound {
     /// Asks the provider for what a data source has to say. Configuration and answer are checked on the way.
-    pub async fn read_data(&self, address: &Address, config: &Value) -> Outcome<Value> {
+    pub async fn read_data(&self, address: &Address, config: &Value, progress: &dyn Progress) -> Outcome<Value> {
         let schema = self.data_source(address)?;
         self.validate_data(address, config).await?;
+        let told = Told::begin(progress, address, None, Work::Change(Action::Read), Id::default());
+        let outcome = self.ask_data(schema, address, config).await;
+        // Where it fails, OpenTofu says no more of it than why.
+        if let Ok(value) = &outcome {
+            told.end(Stage::Done, id_of(value));
+        }
+        outcome
+    }
+
+    async fn ask_data(&self, schema: &Schema, address: &Address, config: &Value) -> Outcome<Value> {
         let (bare_config, places) = config.clone().unmark_deep_with_paths();
         let call = ReadDataSource { type_name: address.type_name.clone(), config: bare_config };
         let (value, diagnostics) =
@@ -89,7 +99,7 @@ impl Bound {
         };
         let (value, diagnostics) =
             self.provider.upgrade_resource_state(call).await.map_err(|error| failed(address, &error))?;
-        let value = self.accept(address, diagnostics, value)?;
+        let value = self.accept(address, diagnostics, value).map_err(unplaced)?;
         let secret = encode::sensitive_paths(instance).map_err(|detail| {
             vec![at(address, Diagnostic::error("Invalid sensitive attribute paths in state", detail))]
         })?;
@@ -125,7 +135,7 @@ impl Bound {
             let call = UpgradeResourceIdentity { type_name, version, identity_json };
             let (identity, diagnostics) =
                 self.provider.upgrade_resource_identity(call).await.map_err(|error| failed(address, &error))?;
-            return match self.accept(address, diagnostics, identity)? {
+            return match self.accept(address, diagnostics, identity).map_err(unplaced)? {
                 Some(value) => Ok(Some(Identity { value, version: now })),
                 None => Err(vec![self.broken(address, "Provider returned no identity after upgrade", "returned none")]),
             };
@@ -160,16 +170,6 @@ impl Bound {
         Ok((Some(Object { value, private, identity, ..object }), Vec::new()))
     }
 
-    /// Takes over an object that exists already.
-    pub async fn import(&self, address: &Address, target: &ImportTarget) -> Outcome<Object> {
-        let object = self.ask_import(address, target).await?;
-        self.refresh(address, object).await?.0.ok_or_else(|| {
-            let detail =
-                format!("While attempting to import {address}, the provider found no object {}.", named(target));
-            vec![at(address, Diagnostic::error(NOT_THERE, detail))]
-        })
-    }
-
     /// What the provider says of an object that it knows by this name, before it has looked at it.
     pub async fn ask_import(&self, address: &Address, target: &ImportTarget) -> Outcome<Object> {
         let (id, identity) = match target {
@@ -179,7 +179,7 @@ impl Bound {
         let call = ImportResourceState { type_name: address.type_name.clone(), id, identity };
         let (imported, diagnostics) =
             self.provider.import_resource_state(call).await.map_err(|error| failed(address, &error))?;
-        let imported = self.accept(address, diagnostics, imported)?;
+        let imported = self.accept(address, diagnostics, imported).map_err(unplaced)?;
         let found = imported.into_iter().find(|resource| resource.type_name == address.type_name).ok_or_else(|| {
             let detail = format!("The provider returned no object for {address} {}.", named(target));
             vec![at(address, Diagnostic::error(NOT_THERE, detail))]
@@ -194,6 +194,18 @@ impl Bound {
             skip_destroy: false,
         })
     }
+}
+
+/// The provider knows the name, but there is no such object.
+pub fn not_there(address: &Address, target: &ImportTarget) -> Vec<Diagnostic> {
+    let detail = format!("While attempting to import {address}, the provider found no object {}.", named(target));
+    vec![at(address, Diagnostic::error(NOT_THERE, detail))]
+}
+
+/// What has nothing to do with what the configuration says.
+fn unplaced(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    found.iter_mut().for_each(|diagnostic| diagnostic.seen.argument = None);
+    found
 }
 
 fn named(target: &ImportTarget) -> String {

@@ -2,7 +2,7 @@ use landform_cty::Value;
 
 use super::Planner;
 use crate::native::change::planned_data;
-use crate::native::config::{ResourceConfig, config_address};
+use crate::native::config::{ResourceConfig, config_address, module_path};
 use crate::native::eval::Each;
 use crate::native::object::{Object, Outcome, Planned, Reason, bare, known_or_null};
 use crate::{Action, Address, Mode};
@@ -12,12 +12,13 @@ impl Planner<'_> {
     pub(super) async fn data(&self, resource: &ResourceConfig, address: &Address, each: &Each) -> Outcome<()> {
         let bound = self.session.bound(&resource.provider, &self.eval).await?;
         let schema = bound.data_source(address)?;
+        self.eval.deprecations.learn(resource, &bound.schema);
         self.eval.conditions(resource, address, each, None)?;
         let config = self.eval.body(resource, address, each, &schema.block)?;
         let bare_config = bare(&config);
         let reason = if !bare_config.is_wholly_known() {
             Some(Reason::ReadBecauseConfigUnknown)
-        } else if self.pending(resource) {
+        } else if self.pending(resource, address) {
             Some(Reason::ReadBecauseDependencyPending)
         } else {
             None
@@ -29,11 +30,13 @@ impl Planner<'_> {
         let check = self.config().block(resource).check.as_deref();
         let value = match (reason, check) {
             (Some(_), _) => {
-                self.world().refreshed.remove(address, None);
+                if !self.import_only {
+                    self.world().refreshed.remove(address, None);
+                }
                 later()
             }
             (None, check) => {
-                let value = match (bound.read_data(address, &config).await, check) {
+                let value = match (bound.read_data(address, &config, self.progress).await, check) {
                     (Ok(value), _) => value,
                     (Err(found), Some(check)) => {
                         self.eval.check_data_failed(check, resource, address, found);
@@ -51,48 +54,29 @@ impl Planner<'_> {
         match reason.or(nested) {
             Some(reason) => {
                 let before = Value::null(schema.block.implied_type());
-                self.note(to_be_read(resource, address, reason, (before, value.clone())));
+                let planned = Planned::plain(address, &resource.provider, Action::Read, (before, value.clone()));
+                self.note(Planned { reason: Some(reason), ..planned });
             }
-            None => self.eval.values_mut().set(address, value.clone()),
+            None => self.eval.set_object(address, value.clone()),
         }
         self.eval.conditions(resource, address, each, Some(&value))
     }
 
     /// Whether something that it waits for is still to be changed.
-    fn pending(&self, resource: &ResourceConfig) -> bool {
+    fn pending(&self, resource: &ResourceConfig, address: &Address) -> bool {
         let awaited = self.config().awaited(resource);
         if awaited.is_empty() {
             return false;
         }
+        // Of its own module only its own instance matters.
+        let own = module_path(&address.module);
+        let elsewhere = |other: &str| other != address.module && module_path(other) == own;
         let world = self.world();
         world.changes.iter().any(|planned| {
             !planned.address.data
                 && planned.action != Action::NoOp
+                && !elsewhere(&planned.address.module)
                 && awaited.contains(&config_address(&planned.address))
         })
-    }
-}
-
-fn to_be_read(
-    resource: &ResourceConfig,
-    address: &Address,
-    reason: Reason,
-    (before, after): (Value, Value),
-) -> Planned {
-    Planned {
-        address: address.clone(),
-        provider: resource.provider.clone(),
-        action: Action::Read,
-        reason: Some(reason),
-        before,
-        after,
-        private: Vec::new(),
-        identity_before: None,
-        identity_after: None,
-        replace_paths: Vec::new(),
-        importing: None,
-        deposed: None,
-        previous: None,
-        assumed: false,
     }
 }

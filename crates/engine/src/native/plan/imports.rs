@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use landform_cty::{Mark, Type, Value};
-use landform_lang::{Budget, Expr, Import, ImportBy, Repetition, evaluate};
+use landform_lang::{Expr, Import, ImportBy, Repetition};
 use landform_protocol::Schema;
 
 use super::Planner;
@@ -10,7 +10,7 @@ use crate::native::eval::{Each, Eval, Keys};
 use crate::native::object::{Bound, ImportTarget, Outcome};
 use crate::{Address, Diagnostic, Key};
 
-pub(super) fn not_configured(address: &str) -> Diagnostic {
+pub fn not_configured(address: &str) -> Diagnostic {
     let detail = format!(
         "The configuration for the given import {address} does not exist. All target instances must have an associated \
          configuration to be imported."
@@ -29,7 +29,7 @@ impl Planner<'_> {
 
     /// The objects that `import` blocks want to be taken over by a resource, with the names that they have.
     pub(super) async fn imports(&self, resource: &ResourceConfig) -> Outcome<BTreeMap<Address, ImportTarget>> {
-        let mut found = BTreeMap::new();
+        let (mut found, mut places) = (BTreeMap::new(), BTreeMap::new());
         for import in self.config().imports(resource) {
             let identity = match &import.by {
                 ImportBy::Id(_) => None,
@@ -44,6 +44,10 @@ impl Planner<'_> {
             };
             for (_, each) in keys.all() {
                 let address = target(&self.eval, import, &each)?;
+                if let Some(other) = places.insert(address.clone(), &import.range) {
+                    let problem = landform_lang::Diagnostic::duplicate_import(&address.to_string(), other);
+                    return Err(translate(problem.at(import.range.clone()).into()));
+                }
                 let name = match &identity {
                     None => self.id(import.by.expr(), &each)?,
                     Some(ty) => {
@@ -59,19 +63,26 @@ impl Planner<'_> {
     }
 
     fn id(&self, expr: &Expr, each: &Each) -> Outcome<ImportTarget> {
-        let id = value(&self.eval, expr, each)?;
-        let id = id.convert(&Type::String).ok().and_then(|id| id.as_str().map(str::to_owned));
-        id.filter(|id| !id.is_empty()).map(ImportTarget::Id).ok_or_else(|| {
+        let id = sound_id(value(&self.eval, expr, each)?, expr)?;
+        id.as_str().map(str::to_owned).filter(|id| !id.is_empty()).map(ImportTarget::Id).ok_or_else(|| {
             let detail = "The import ID must be a known string that is not empty.";
             invalid("Invalid import id argument", detail, expr)
         })
     }
 }
 
-/// What is wrong with the identities of `import` blocks whatever the inputs are.
+/// What is wrong with the ids and identities of `import` blocks whatever the inputs are.
 pub(super) fn check_identities(eval: &Eval<'_>, bound: &Bound, resource: &ResourceConfig) -> Outcome<()> {
     for import in eval.config.imports(resource) {
-        let ImportBy::Identity(expr) = &import.by else { continue };
+        let expr = match &import.by {
+            ImportBy::Identity(expr) => expr,
+            // What comes from the key of an import cannot be known yet.
+            ImportBy::Id(_) if import.for_each.is_some() => continue,
+            ImportBy::Id(expr) => {
+                sound_id(value(eval, expr, &Each::Once)?, expr)?;
+                continue;
+            }
+        };
         let ty = identity_type(bound, resource, expr)?;
         let keys = match &import.for_each {
             Some(expr) => eval.root_keys(&Repetition::ForEach(expr.clone()))?,
@@ -102,6 +113,23 @@ fn identity_type(bound: &Bound, resource: &ResourceConfig, expr: &Expr) -> Outco
     Ok(Type::object_with_optional(attributes.collect(), optional.collect()))
 }
 
+/// An id that an object can be asked for by, as far as is known.
+fn sound_id(id: Value, expr: &Expr) -> Outcome<Value> {
+    let wrong = |detail: String| invalid("Incorrect value type", &detail, expr);
+    let id =
+        id.convert(&Type::String).map_err(|error| wrong(format!("Invalid expression value: {}.", error.message)))?;
+    let problem = if id.is_null() {
+        "null"
+    } else if id.contains_mark(Mark::Sensitive) {
+        "sensitive"
+    } else if id.contains_mark(Mark::Ephemeral) {
+        "ephemeral"
+    } else {
+        return Ok(id);
+    };
+    Err(invalid("Invalid import id argument", &format!("The import ID cannot be {problem}."), expr))
+}
+
 /// An identity that an object can be asked for by.
 fn sound(identity: Value, expr: &Expr) -> Outcome<Value> {
     let marks = identity.clone().unmark_deep().1;
@@ -128,7 +156,7 @@ fn convert(value: Value, ty: &Type, expr: &Expr) -> Outcome<Value> {
 
 fn value(eval: &Eval<'_>, expr: &Expr, each: &Each) -> Outcome<Value> {
     let values = eval.values();
-    evaluate(expr, &eval.root_scope(&values, each), &mut Budget::default()).map_err(translate)
+    eval.root_scope(&values, each).evaluate(expr)
 }
 
 /// The address of the object that is to be taken over.

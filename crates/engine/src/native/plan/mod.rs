@@ -7,24 +7,25 @@ mod moves;
 mod objects;
 mod orphans;
 mod triggers;
+mod validate;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use futures::future::join_all;
 use landform_cty::{Type, Value};
-use landform_lang::Repetition;
-use landform_protocol::Block;
 use tokio::sync::Semaphore;
 
+pub use imports::not_configured;
+use moves::check_moves;
 pub use moves::moved_state;
+pub use validate::validate;
+use validate::{missing_provider, without_repetition};
 
-use super::change::{mark_existing, schema_marks};
-use super::config::{Config, Node, ResourceConfig, config_address, failure};
+use super::config::{Config, Node, config_address, failure};
 use super::content::PlannedOutput;
 use super::encode;
-use super::eval::{Checks, Eval, Keys};
-use super::object::{ImportTarget, Object, Outcome, Planned, at, bare};
+use super::eval::{Checks, Eval, Values};
+use super::object::{ImportTarget, Object, Outcome, Planned, at};
 use super::outputs::{planned_outputs, removed_outputs};
 use super::session::Session;
 use super::walk::Steps;
@@ -39,6 +40,8 @@ pub struct Planner<'a> {
     pub moved: BTreeMap<Address, Address>,
     pub refresh: bool,
     pub mode: Mode,
+    /// Nothing but what is taken over, and data, is looked at; all else is as the state has it.
+    import_only: bool,
     /// Objects to take over, by address.
     pub adopt: BTreeMap<Address, ImportTarget>,
     pub replace: BTreeSet<Address>,
@@ -79,6 +82,8 @@ pub struct Made {
     pub said: Vec<(String, String)>,
     pub checks: Checks,
     pub warnings: Vec<Diagnostic>,
+    /// What went wrong while objects were looked at, if something did: then this is a part of the plan.
+    pub problems: Vec<Diagnostic>,
 }
 
 /// One thing to look at: a part of the configuration, or an object that the configuration does not have.
@@ -115,6 +120,7 @@ impl<'a> Planner<'a> {
             moved: BTreeMap::new(),
             refresh: true,
             mode: Mode::Normal,
+            import_only: false,
             adopt: BTreeMap::new(),
             replace: BTreeSet::new(),
             doubted: BTreeMap::new(),
@@ -132,17 +138,71 @@ impl<'a> Planner<'a> {
     }
 
     pub async fn run(self) -> Result<Made, EngineError> {
+        let (outputs, problems) = match self.look().await {
+            // Whoever is told of mistakes is told of what might be one, too.
+            Err(EngineError::Diagnostics(found)) => {
+                let more = self.eval.take_warnings();
+                return Err(EngineError::Diagnostics([found, more, self.session.warnings.take()].concat()));
+            }
+            outcome => outcome?,
+        };
+        let checks = match self.mode {
+            Mode::Destroy => Eval::unchecked_outputs(self.config()),
+            _ => self.eval.checks(),
+        };
+        let warnings = [self.eval.take_warnings(), self.half_named()].concat();
+        let said = match self.mode {
+            Mode::Destroy => Vec::new(),
+            _ => self.eval.values().module_outputs(),
+        };
+        let mut world = self.world.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let order = |a: &Planned, b: &Planned| (&a.address, &a.deposed).cmp(&(&b.address, &b.deposed));
+        world.changes.sort_by(order);
+        world.drift.sort_by(order);
+        Ok(Made { world, outputs, said, checks, warnings, problems })
+    }
+
+    /// The state with one object more. Data sources are read, and outputs are what they are by now.
+    pub async fn import(mut self, address: &Address, target: ImportTarget) -> Result<State, EngineError> {
+        (self.mode, self.refresh, self.import_only) = (Mode::RefreshOnly, false, true);
+        self.eval.lenient = true;
+        self.adopt.insert(address.clone(), target);
+        self.walk().await?;
+        fail(self.not_adopted())?;
+        let outputs = planned_outputs(&self.eval, self.base).map_err(failure)?;
+        known_outputs(&mut self.world().refreshed, &outputs)?;
+        Ok(self.world.into_inner().unwrap_or_else(PoisonError::into_inner).refreshed)
+    }
+
+    /// Looks at everything, and finds what becomes of the outputs; and what went wrong with objects, after which there is
+    /// still a part of the plan to be seen.
+    async fn look(&self) -> Result<(BTreeMap<String, PlannedOutput>, Vec<Diagnostic>), EngineError> {
         self.validate().await?;
+        if self.mode != Mode::Normal && !self.replace.is_empty() {
+            let detail =
+                "Forcing resource instance replacement (with -replace=...) is allowed only in normal planning mode.";
+            return Err(failure(vec![Diagnostic::error("Unsupported plan mode", detail)]));
+        }
+        let anything = self.base.objects().next().is_some();
+        let looked = self.mode != Mode::Destroy || (self.refresh && anything);
+        if looked && self.mode != Mode::RefreshOnly {
+            fail(self.config().still_declared())?;
+        }
         fail(self.unreachable())?;
         if self.mode == Mode::Normal {
             fail(self.imports_of_nothing())?;
         }
         let said = self.session.warnings.take();
-        let anything = self.base.objects().next().is_some();
-        let looked = self.mode != Mode::Destroy || (self.refresh && anything);
-        let mut outputs = BTreeMap::new();
+        let (mut outputs, mut problems) = (BTreeMap::new(), Vec::new());
         if looked {
-            self.walk().await?;
+            let walked = self.walk().await;
+            self.check_moves(&self.eval.values())?;
+            if self.mode != Mode::Destroy
+                && let Err(EngineError::Diagnostics(found)) = walked
+            {
+                return Ok((self.sound_outputs(), found));
+            }
+            walked?;
             if self.mode == Mode::Normal {
                 fail(self.not_adopted())?;
             }
@@ -156,29 +216,36 @@ impl<'a> Planner<'a> {
             Mode::Destroy => {
                 // What was looked at only to be destroyed is warned of no more.
                 self.session.warnings.take();
-                self.walk_destroy().await?;
+                self.eval.take_warnings();
+                let walked = self.walk_destroy().await;
+                if !looked {
+                    self.check_moves(&Values::new())?;
+                }
+                match walked {
+                    Err(EngineError::Diagnostics(found)) => problems = found,
+                    walked => walked?,
+                }
                 removed_outputs(&self.world().refreshed).map_err(failure)?
             }
             Mode::Normal | Mode::RefreshOnly => outputs,
         };
         self.session.warnings.add(said);
-        let checks = match self.mode {
-            Mode::Destroy => Eval::unchecked_outputs(self.config()),
-            _ => self.eval.checks(),
-        };
-        let warnings = match self.mode {
-            Mode::Destroy => Vec::new(),
-            _ => self.eval.take_warnings(),
-        };
-        let said = match self.mode {
-            Mode::Destroy => Vec::new(),
-            _ => self.eval.values().module_outputs(),
-        };
-        let mut world = self.world.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let order = |a: &Planned, b: &Planned| (&a.address, &a.deposed).cmp(&(&b.address, &b.deposed));
-        world.changes.sort_by(order);
-        world.drift.sort_by(order);
-        Ok(Made { world, outputs, said, checks, warnings })
+        Ok((outputs, problems))
+    }
+
+    /// The outputs that nothing went wrong with.
+    fn sound_outputs(&self) -> BTreeMap<String, PlannedOutput> {
+        let mut outputs = planned_outputs(&self.eval, self.base).unwrap_or_default();
+        outputs.retain(|name, output| output.removed || self.eval.root_output(name).is_some());
+        outputs
+    }
+
+    /// What moves to a wrong place makes other mistakes: nothing else is told of.
+    fn check_moves(&self, values: &Values) -> Result<(), EngineError> {
+        check_moves(self.config(), values).inspect_err(|_| {
+            self.eval.take_warnings();
+            self.session.warnings.take();
+        })
     }
 
     fn world(&self) -> MutexGuard<'_, World> {
@@ -200,11 +267,7 @@ impl<'a> Planner<'a> {
             let missing = !self.config().can_configure(provider);
             missing.then(|| at(&known.address, missing_provider(&known.address.to_string(), provider)))
         };
-        let mut found: Vec<Diagnostic> = gone.filter_map(problem).collect();
-        // And those whose own has never been there.
-        let wanted = self.config().resources().iter().filter(|own| !self.config().can_configure(&own.provider));
-        found.extend(wanted.map(|own| missing_provider(&own.address, &own.provider)));
-        found
+        gone.filter_map(problem).collect()
     }
 
     async fn walk(&self) -> Result<(), EngineError> {
@@ -217,7 +280,7 @@ impl<'a> Planner<'a> {
             }
         }
         for known in self.known.values().flatten() {
-            if self.config().resource(&known.address).is_none() {
+            if self.config().resource(&known.address).is_none() && !self.import_only {
                 let step = steps.add(Step::Orphan(known.clone()));
                 let object = self.base.object(&known.address, known.deposed.as_deref());
                 let provider = object.and_then(|(address, _)| graph.place(&Node::Provider(address.to_owned())));
@@ -272,7 +335,7 @@ impl<'a> Planner<'a> {
         let nowhere = |address: &&Address| {
             !world.by_address.contains_key(*address) && world.refreshed.object(address, None).is_none()
         };
-        self.adopt.keys().filter(nowhere).map(|address| imports::not_configured(&address.to_string())).collect()
+        self.adopt.keys().filter(nowhere).map(|address| not_configured(&address.to_string())).collect()
     }
 
     fn note(&self, planned: Planned) {
@@ -281,7 +344,7 @@ impl<'a> Planner<'a> {
             self.progress.report(ProgressEvent::Object { address, action, stage: Stage::Planned, millis: None });
         }
         if !planned.after.is_null() {
-            self.eval.values_mut().set(&planned.address, planned.after.clone());
+            self.eval.set_object(&planned.address, planned.after.clone());
         }
         let mut world = self.world();
         if planned.deposed.is_none() {
@@ -294,24 +357,21 @@ impl<'a> Planner<'a> {
     fn note_drift(&self, address: &Address, provider: &str, before: &Object, after: Option<&Object>) {
         let nothing = Value::null(Type::Dynamic);
         let now = after.map_or(&nothing, |object| &object.value);
-        if before.value == *now {
+        let same = before.value == *now;
+        // Where nothing is planned, a move is told of as if it had come from outside.
+        if same && !(self.mode == Mode::RefreshOnly && self.moved.contains_key(address)) {
             return;
         }
+        let action = match after {
+            _ if same => Action::NoOp,
+            Some(_) => Action::Update,
+            None => Action::Delete,
+        };
         self.world().drift.push(Planned {
-            address: address.clone(),
-            provider: provider.to_owned(),
-            action: if after.is_some() { Action::Update } else { Action::Delete },
-            reason: None,
-            before: before.value.clone(),
-            after: now.clone(),
-            private: Vec::new(),
             identity_before: before.identity.clone(),
             identity_after: after.and_then(|object| object.identity.clone()),
-            replace_paths: Vec::new(),
-            importing: None,
-            deposed: None,
             previous: self.moved.get(address).cloned(),
-            assumed: false,
+            ..Planned::plain(address, provider, action, (before.value.clone(), now.clone()))
         });
     }
 
@@ -332,115 +392,6 @@ impl<'a> Planner<'a> {
         instance.deposed = deposed.map(str::to_owned);
         self.world().refreshed.put(address, provider, instance);
         Ok(())
-    }
-}
-
-fn missing_provider(address: &str, provider: &str) -> Diagnostic {
-    let detail = format!(
-        "To work with {address} its original provider configuration at {provider} is required, but it has been removed. \
-         This occurs when a provider configuration is removed while objects created by that provider still exist in the \
-         state. Re-add the provider configuration to destroy {address}, after which you can remove the provider \
-         configuration again."
-    );
-    Diagnostic::error("Provider configuration not present", detail)
-}
-
-/// Asks every provider whether what the configuration says to it can be right, whatever the inputs are.
-pub async fn validate(config: &Config, session: &Session<'_>) -> Vec<Diagnostic> {
-    let eval = Eval::blind(config);
-    let mut found = config.problems();
-    let mut failed: HashSet<usize> = HashSet::new();
-    for place in config.graph.in_order() {
-        // What stands on something that is wrong has nothing to say of its own.
-        if config.graph.before(place).iter().any(|earlier| failed.contains(earlier)) {
-            failed.insert(place);
-            continue;
-        }
-        let node = &config.graph.nodes()[place];
-        let outcome = match config.resource_of(node) {
-            Some(resource) => expand_blind(&eval, session, resource).await,
-            None => eval.node(node),
-        };
-        if let Err(problems) = outcome {
-            failed.insert(place);
-            found.extend(problems);
-        }
-    }
-    for address in config.configured_providers() {
-        let outcome = async {
-            let started = session.started(&address, config).await?;
-            let value = eval.provider(&address, &started.schema.provider.block)?;
-            session.validate(&address, config, bare(&value)).await
-        };
-        found.extend(outcome.await.err().into_iter().flatten());
-    }
-    let sound = config.resources().iter().filter(|resource| {
-        let place = config.graph.place(&Node::Resource(resource.module, resource.local.clone()));
-        !place.is_some_and(|place| failed.contains(&place))
-    });
-    for outcome in join_all(sound.map(|resource| validate_resource(&eval, session, resource))).await {
-        found.extend(outcome.err().into_iter().flatten());
-    }
-    without_repetition(found)
-}
-
-/// One mistake may be found by looking at the expression and by evaluating it.
-fn without_repetition(found: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    let mut unique: Vec<Diagnostic> = Vec::new();
-    for diagnostic in found {
-        let same = |other: &Diagnostic| {
-            other == &diagnostic
-                || (other.range.is_some() && (&other.summary, &other.range) == (&diagnostic.summary, &diagnostic.range))
-        };
-        if !unique.iter().any(same) {
-            unique.push(diagnostic);
-        }
-    }
-    unique
-}
-
-/// Of an object of which nothing is known yet, its type is known at least.
-async fn expand_blind(eval: &Eval<'_>, session: &Session<'_>, resource: &ResourceConfig) -> Outcome<()> {
-    let bound = session.blank(&resource.provider, eval.config).await?;
-    for instance in eval.instances(resource.module) {
-        let address = resource.instance(&instance, None);
-        let schema = if resource.data { bound.data_source(&address)? } else { bound.resource(&address)? };
-        if let Keys::Once = eval.expand_resource(resource, &instance)? {
-            // Of one that may be switched off not even that is known.
-            let always = !matches!(eval.config.block(resource).repetition, Repetition::Enabled(_));
-            let ty = schema.block.implied_type();
-            let value = if always { unknown_object(&schema.block) } else { Value::unknown(ty) };
-            eval.values_mut().set(&address, value);
-        }
-    }
-    Ok(())
-}
-
-/// What can be said of an object that is not there yet: its type, and what of it is secret.
-fn unknown_object(block: &Block) -> Value {
-    let nothing = Value::unknown(block.implied_type());
-    let Type::Object { attributes, .. } = &nothing.ty else { return nothing };
-    let parts = attributes.iter().map(|(name, ty)| (name.clone(), Value::unknown(ty.clone())));
-    let value = Value::object(parts);
-    match schema_marks(block, &value).as_slice() {
-        [] => nothing,
-        marks => mark_existing(value, marks),
-    }
-}
-
-async fn validate_resource(eval: &Eval<'_>, session: &Session<'_>, resource: &ResourceConfig) -> Outcome<()> {
-    let address = resource.instance(&eval.config.modules[resource.module].path, None);
-    let bound = session.blank(&resource.provider, eval.config).await?;
-    let schema = if resource.data { bound.data_source(&address)? } else { bound.resource(&address)? };
-    let keys = eval.values().keys(&address.module, &resource.local).cloned().unwrap_or_default();
-    let value = eval.body(resource, &address, &keys.each(&None).unwrap_or_default(), &schema.block)?;
-    match resource.data {
-        true => bound.validate_data(&address, &value).await,
-        false => {
-            let identities = imports::check_identities(eval, &bound, resource);
-            bound.validate(&address, &value).await?;
-            identities
-        }
     }
 }
 

@@ -3,14 +3,16 @@ use std::collections::BTreeMap;
 use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream::FuturesOrdered;
-use landform_cty::Value;
+use landform_cty::{Type, Value};
 
 use super::doubts::assumed_prior;
 use super::{Known, Planner, imports};
 use crate::native::config::ResourceConfig;
 use crate::native::eval::{Each, Keys};
-use crate::native::object::{ImportTarget, Outcome, Reason, Wishes, at};
-use crate::{Action, Address, Diagnostic, Key, Mode};
+use crate::native::object::{
+    Bound, ImportTarget, Object, Outcome, Reason, Told, Wishes, at, id_of, id_of_target, not_there,
+};
+use crate::{Action, Address, Diagnostic, Key, Mode, Stage, Work};
 
 impl Planner<'_> {
     /// All instances of one block, and what the state has of it besides.
@@ -30,11 +32,10 @@ impl Planner<'_> {
             }
         }
         let nowhere = |address: &&Address| !wanted.iter().any(|(own, _)| own == *address);
-        if self.mode == Mode::Normal
-            && let Some(address) = imports.keys().find(nowhere)
-        {
-            return Err(vec![imports::not_configured(&address.to_string())]);
-        }
+        let lost: Vec<Diagnostic> = match self.mode {
+            Mode::Normal => imports.keys().filter(nowhere).map(|to| imports::not_configured(&to.to_string())).collect(),
+            _ => Vec::new(),
+        };
         for known in known.iter().filter(|known| !self.eval.values().has_instance(&known.address.module)) {
             orphans.push((known.clone(), Reason::DeleteBecauseNoModule));
         }
@@ -57,9 +58,11 @@ impl Planner<'_> {
         };
         let removed = join_all(orphans.iter().map(|(known, reason)| self.unwanted(known, *reason)));
         let deposed = join_all(deposed.into_iter().map(|known| self.deposed(known)));
-        let (instances, removed, deposed) = tokio::join!(instances, removed, deposed);
+        let besides =
+            async { if self.import_only { (Vec::new(), Vec::new()) } else { tokio::join!(removed, deposed) } };
+        let (instances, (removed, deposed)) = tokio::join!(instances, besides);
         let outcomes = instances.into_iter().chain(removed).chain(deposed);
-        let found: Vec<Diagnostic> = outcomes.filter_map(Result::err).flatten().collect();
+        let found: Vec<Diagnostic> = outcomes.filter_map(Result::err).flatten().chain(lost).collect();
         if found.is_empty() { Ok(()) } else { Err(found) }
     }
 
@@ -80,33 +83,47 @@ impl Planner<'_> {
         }
         let bound = self.session.bound(&resource.provider, &self.eval).await?;
         let schema = bound.resource(address)?;
+        self.eval.deprecations.learn(resource, &bound.schema);
         let stored = self.base.current(address).map(|(_, instance)| instance);
+        if let Some(target) = self.adopt.get(address).filter(|_| self.import_only && stored.is_some()) {
+            bound.ask_import(address, target).await?;
+            let detail = format!(
+                "OpenTofu is already managing a remote object for {address}. To import to this address you must first remove \
+                 the existing object from the state."
+            );
+            return Err(vec![at(address, Diagnostic::error("Resource already managed by OpenTofu", detail))]);
+        }
         let importing = self.adopt.get(address).or(imports.get(address)).filter(|_| stored.is_none());
         let mut object = match (importing, stored) {
-            (Some(target), _) => Some(bound.import(address, target).await?),
+            (Some(target), _) => Some(self.taken_over(&bound, address, target).await?),
             (None, Some(instance)) => Some(bound.read_state(address, instance).await?),
             (None, None) => None,
         };
-        if let Some(object) = &mut object {
+        if let Some(object) = object.as_mut().filter(|_| !self.import_only) {
             object.create_before_destroy = resource.create_before_destroy;
             object.skip_destroy = self.eval.keeps(resource)?;
         }
         let (mut gone_private, mut others) = (Vec::new(), Vec::new());
         let looked_at = self.refresh || !self.doubts(address).is_empty();
         if let Some(before) = object.clone().filter(|_| looked_at && importing.is_none()) {
-            (object, gone_private) = bound.refresh(address, before.clone()).await?;
+            (object, gone_private) = self.asked(&bound, (address, None), before.clone()).await?;
             others = self.otherwise(&bound, schema, &before, address, &mut object).await;
             self.note_drift(address, &resource.provider, &before, object.as_ref());
             if let Some(object) = &mut object {
                 object.dependencies.extend(resource.dependencies.iter().cloned());
             }
         }
-        self.remember(schema, (address, None), &resource.provider, object.as_ref())?;
+        if !self.import_only || importing.is_some() {
+            self.remember(schema, (address, None), &resource.provider, object.as_ref())?;
+        }
         if self.mode == Mode::RefreshOnly {
-            // What is gone may come back as anything, so an output that uses it is unknown and no error.
-            let value = object.map_or_else(|| Value::unknown(schema.block.implied_type()), |object| object.value);
-            self.eval.values_mut().set(address, value);
-            return Ok(());
+            // What is gone may come back as anything, so an output that uses it is unknown and no error. Of one that is alone
+            // not even the type is left.
+            let ty = if address.key.is_none() { Type::Dynamic } else { schema.block.implied_type() };
+            let value = object.map_or_else(|| Value::unknown(ty), |object| object.value);
+            self.eval.set_object(address, value.clone());
+            self.eval.conditions(resource, address, each, None)?;
+            return self.eval.conditions(resource, address, each, Some(&value));
         }
         self.eval.conditions(resource, address, each, None)?;
         let config = self.eval.body(resource, address, each, &schema.block)?;
@@ -136,6 +153,25 @@ impl Planner<'_> {
         let after = planned.after.clone();
         self.note(planned);
         self.eval.conditions(resource, address, each, Some(&after))
+    }
+
+    /// How an object is now, as its provider says.
+    pub(super) async fn asked(
+        &self,
+        bound: &Bound,
+        (address, deposed): (&Address, Option<&str>),
+        object: Object,
+    ) -> Outcome<(Option<Object>, Vec<u8>)> {
+        let told = Told::begin(self.progress, address, deposed, Work::Refresh, id_of(&object.value));
+        let answer = bound.refresh(address, object).await?;
+        told.end(Stage::Done, answer.0.as_ref().map(|object| id_of(&object.value)).unwrap_or_default());
+        Ok(answer)
+    }
+
+    async fn taken_over(&self, bound: &Bound, address: &Address, target: &ImportTarget) -> Outcome<Object> {
+        Told::begin(self.progress, address, None, Work::Find, id_of_target(target));
+        let object = bound.ask_import(address, target).await?;
+        self.asked(bound, (address, None), object).await?.0.ok_or_else(|| not_there(address, target))
     }
 
     /// Whether the object is to be replaced even if nothing about it changed.

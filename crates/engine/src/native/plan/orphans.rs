@@ -5,14 +5,18 @@ use landform_protocol::Schema;
 use super::objects::protected;
 use super::{Known, Planner};
 use crate::native::eval::warning;
-use crate::native::object::{Bound, Object, Outcome, Planned, Reason, at};
+use crate::native::object::{Bound, Object, Outcome, Planned, Reason};
 use crate::state::Instance;
 use crate::{Action, Address, Diagnostic, EngineError, Mode};
 
 impl Planner<'_> {
     /// An object of a block that the configuration does not have.
     pub(super) async fn orphan(&self, known: &Known) -> Outcome<()> {
-        self.unwanted(known, Reason::DeleteBecauseNoResourceConfig).await
+        let reason = match self.moved.contains_key(&known.address) {
+            true => Reason::DeleteBecauseNoMoveTarget,
+            false => Reason::DeleteBecauseNoResourceConfig,
+        };
+        self.unwanted(known, reason).await
     }
 
     /// An object that the configuration does not want (any longer).
@@ -32,7 +36,7 @@ impl Planner<'_> {
         let schema = bound.resource(address)?;
         let mut object = Some(bound.read_state(address, instance).await?);
         if let Some(before) = object.clone().filter(|_| self.refresh) {
-            (object, _) = bound.refresh(address, before.clone()).await?;
+            (object, _) = self.asked(&bound, (address, None), before.clone()).await?;
             self.note_drift(address, provider, &before, object.as_ref());
         }
         self.remember(schema, (address, None), provider, object.as_ref())?;
@@ -80,11 +84,11 @@ impl Planner<'_> {
 
     fn warn_of_loss(&self, address: &Address) {
         let detail = format!(
-            "After this plan is applied, the resource {address} will not be managed anymore.\n\nIn case you want to manage \
+            "After this plan is applied, the resource {address} will not be managed anymore by OpenTofu.\n\nIn case you want to manage \
              the resource again, you will have to import it."
         );
         let warning = warning(Diagnostic::error("Resource will be removed from the state", detail));
-        self.session.warnings.add(vec![at(address, warning)]);
+        self.session.warnings.add(vec![warning]);
     }
 
     /// An object that was replaced and waits for its end.
@@ -96,7 +100,7 @@ impl Planner<'_> {
         let schema = bound.resource(address)?;
         let mut object = Some(bound.read_state(address, instance).await?);
         if let Some(before) = object.clone().filter(|_| self.refresh) {
-            (object, _) = bound.refresh(address, before).await?;
+            (object, _) = self.asked(&bound, (address, key), before).await?;
         }
         // How it was to be replaced does not matter to what is replaced already.
         let object = object.map(|object| Object { create_before_destroy: false, ..object });
@@ -171,20 +175,5 @@ impl Planner<'_> {
 /// The object is gone already. OpenTofu's plan mentions it all the same.
 fn nothing_left(address: &Address, provider: &str, schema: &Schema) -> Planned {
     let nothing = Value::null(schema.block.implied_type());
-    Planned {
-        address: address.clone(),
-        provider: provider.to_owned(),
-        action: Action::NoOp,
-        reason: None,
-        before: nothing.clone(),
-        after: nothing,
-        private: Vec::new(),
-        identity_before: None,
-        identity_after: None,
-        replace_paths: Vec::new(),
-        importing: None,
-        deposed: None,
-        previous: None,
-        assumed: false,
-    }
+    Planned::plain(address, provider, Action::NoOp, (nothing.clone(), nothing))
 }

@@ -2,9 +2,9 @@ use landform_lang::Trigger;
 
 use super::Planner;
 use crate::native::config::ResourceConfig;
-use crate::native::eval::Each;
+use crate::native::eval::{Each, warning};
 use crate::native::object::{Outcome, Planned, bare};
-use crate::{Action, Address, Key};
+use crate::{Action, Address, Diagnostic, Key};
 
 impl Planner<'_> {
     /// Whether a change of what `replace_triggered_by` names is planned.
@@ -15,6 +15,33 @@ impl Planner<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// Requests to replace a resource of several instances, of which none is named.
+    pub(super) fn half_named(&self) -> Vec<Diagnostic> {
+        let values = self.eval.values();
+        let warn = |address: &Address| {
+            let keys = values.keys(&address.module, &address.local())?;
+            if address.key.is_some() || keys.each(&None).is_some() {
+                return None;
+            }
+            let named = |(key, _)| format!("\n  -replace={:?}", Address { key, ..address.clone() }.to_string());
+            let options: Vec<String> = keys.all().into_iter().map(named).collect();
+            let lacks = "it lacks an instance key.\n\nTo force replacement of";
+            let because = match options.as_slice() {
+                [] => "this resource doesn't have any instances.".to_owned(),
+                [one] => format!("{lacks} the single declared instance, use the following option instead:{one}"),
+                many => {
+                    let many = many.concat();
+                    format!("{lacks} particular instances, use one or more of the following options instead:{many}")
+                }
+            };
+            let detail = format!(
+                "Your force-replace request for {address} doesn't match any resource instances because {because}"
+            );
+            Some(warning(Diagnostic::error("Incompletely-matched force-replace resource instance", detail)))
+        };
+        self.replace.iter().filter_map(warn).collect()
     }
 
     fn trigger(&self, trigger: &Trigger, resource: &ResourceConfig, address: &Address, each: &Each) -> Outcome<bool> {

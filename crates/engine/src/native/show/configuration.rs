@@ -44,6 +44,7 @@ fn module(config: &Config, id: ModuleId, providers: &Providers, schemas: &Schema
         let mut shown = Map::from_iter([("expression".to_owned(), expression(&outline(&output.value)))]);
         put(&mut shown, "sensitive", output.sensitive.into());
         put(&mut shown, "ephemeral", output.ephemeral.into());
+        put(&mut shown, "deprecated", output.deprecated.clone().unwrap_or_default().into());
         put(&mut shown, "description", output.description.clone().into());
         put(&mut shown, "depends_on", output.depends_on.iter().map(ToString::to_string).collect());
         (output.name.clone(), Json::Object(shown))
@@ -85,7 +86,8 @@ fn resource(config: &Config, id: ModuleId, block: &Resource, providers: &Provide
         false => &schema.resources,
     });
     if let Some(schema) = types.and_then(|types| types.get(&block.resource_type)) {
-        json.insert("schema_version".into(), json!(schema.version));
+        // Data is not stored for long, so its schema has no version that matters.
+        json.insert("schema_version".into(), json!(if block.data { 0 } else { schema.version }));
         put(&mut json, "expressions", parts(&outline_body(&block.body, &body_spec(&schema.block))));
     }
     repetition(&mut json, &block.repetition);
@@ -111,6 +113,7 @@ fn variable(declared: &Variable) -> Json {
         None => drop(json.insert("required".into(), json!(true))),
     }
     put(&mut json, "description", declared.description.clone().into());
+    put(&mut json, "deprecated", declared.deprecated.clone().unwrap_or_default().into());
     put(&mut json, "sensitive", declared.sensitive.into());
     put(&mut json, "ephemeral", declared.ephemeral.into());
     Json::Object(json)

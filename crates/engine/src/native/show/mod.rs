@@ -3,7 +3,6 @@
 mod checks;
 mod configuration;
 mod relevant;
-mod text;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +21,7 @@ use super::object::{ImportTarget, Planned, Reason, bare};
 use crate::state::{Instance, Resource, State, TERRAFORM_VERSION};
 use crate::{Action, Address, Key, Workspace};
 use checks::{checks, stored_checks};
-pub use text::state_text;
+pub use relevant::relevant;
 
 /// The schemas of all providers that a plan or a state has to do with, by the provider's address.
 pub type Schemas = BTreeMap<String, Arc<ProviderSchema>>;
@@ -67,7 +66,7 @@ pub fn plan(
     put("variables", Json::Object(variables.clone()), !variables.is_empty());
     let drift: Vec<Json> = content.drift.iter().map(resource_change).collect();
     put("resource_drift", Json::Array(drift.clone()), !drift.is_empty());
-    let relevant = relevant::relevant(content, config, said, schemas);
+    let relevant = relevant(content, config, said, schemas);
     put("relevant_attributes", Json::Array(relevant.clone()), !relevant.is_empty());
     let checks = checks(&content.checks);
     put("checks", Json::Array(checks.clone()), !checks.is_empty());
@@ -79,7 +78,7 @@ pub fn plan(
 }
 
 /// Objects of modules come after those of what calls them, and data sources first.
-fn order(planned: &Planned) -> impl Ord + '_ {
+pub fn order(planned: &Planned) -> impl Ord + '_ {
     let address = &planned.address;
     let depth = address.module.split("module.").count();
     (depth, &address.module, !address.data, &address.type_name, &address.name, &address.key, &planned.deposed)
@@ -119,7 +118,7 @@ pub fn source_of(provider: &str) -> &str {
     provider.split('"').nth(1).unwrap_or(provider)
 }
 
-fn resource_change(planned: &Planned) -> Json {
+pub fn resource_change(planned: &Planned) -> Json {
     let mut json = header(&planned.address, &planned.provider);
     if !planned.address.module.is_empty() {
         json.insert("module_address".into(), json!(planned.address.module));
@@ -161,7 +160,7 @@ fn resource_change(planned: &Planned) -> Json {
     Json::Object(json)
 }
 
-fn output_change(output: &PlannedOutput) -> Json {
+pub fn output_change(output: &PlannedOutput) -> Json {
     let all_known = output.after.is_wholly_known();
     let mut change = json!({
         "actions": actions(output.action()),
@@ -176,8 +175,22 @@ fn output_change(output: &PlannedOutput) -> Json {
     change
 }
 
+/// Two values as if one became the other.
+pub fn difference(before: &Value, after: &Value) -> Json {
+    let mut change = json!({
+        "before": plain(before),
+        "after_unknown": unknown_places(after),
+        "before_sensitive": sensitive_places(before),
+        "after_sensitive": sensitive_places(after),
+    });
+    if let Some(after) = known(after) {
+        change["after"] = after;
+    }
+    change
+}
+
 fn planned_values(content: &Content, changes: &[&Planned], schemas: &Schemas) -> Json {
-    let resources: Vec<(&Address, Json)> = changes
+    let mut resources: Vec<(&Address, Json)> = changes
         .iter()
         .filter(|planned| !planned.after.is_null() || planned.action == Action::Forget)
         .map(|planned| {
@@ -203,6 +216,8 @@ fn planned_values(content: &Content, changes: &[&Planned], schemas: &Schemas) ->
             (&planned.address, Json::Object(json))
         })
         .collect();
+    // By letter, where all else is by number: `[10]` comes before `[2]`.
+    resources.sort_by_cached_key(|(address, _)| address.to_string());
     let mut json = json!({ "root_module": modules(resources) });
     let outputs: Map<String, Json> = content
         .outputs
@@ -295,7 +310,7 @@ fn modules(objects: Vec<(&Address, Json)>) -> Json {
     write(&mut places, "")
 }
 
-fn stored_object(resource: &Resource, instance: &Instance, schemas: &Schemas) -> Json {
+pub fn stored_object(resource: &Resource, instance: &Instance, schemas: &Schemas) -> Json {
     let address = resource.address(instance.index_key.clone());
     let mut json = header(&address, &resource.provider);
     json.insert("schema_version".into(), json!(instance.schema_version));

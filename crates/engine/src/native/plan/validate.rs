@@ -1,0 +1,145 @@
+//! The first pass: what is wrong whatever the inputs are.
+
+use std::collections::HashSet;
+
+use futures::future::join_all;
+use landform_cty::{Type, Value};
+use landform_lang::Repetition;
+use landform_protocol::Block;
+
+use super::imports::check_identities;
+use crate::Diagnostic;
+use crate::native::change::{mark_existing, schema_marks};
+use crate::native::config::{Config, Node, ResourceConfig};
+use crate::native::eval::{Eval, Keys, has_deprecated};
+use crate::native::object::{Outcome, bare};
+use crate::native::session::Session;
+
+/// Asks every provider whether what the configuration says to it can be right, whatever the inputs are.
+pub async fn validate(config: &Config, session: &Session<'_>) -> Vec<Diagnostic> {
+    // Without its provider nothing can be said of a resource.
+    let lost = config.resources().iter().filter(|own| !config.can_configure(&own.provider));
+    let mut found: Vec<Diagnostic> = lost.map(|own| missing_provider(&own.address, &own.provider)).collect();
+    if !found.is_empty() {
+        return found;
+    }
+    let eval = Eval::blind(config);
+    let mut failed: HashSet<usize> = HashSet::new();
+    for place in config.graph.in_order() {
+        // What stands on something that is wrong has nothing to say of its own.
+        if config.graph.before(place).iter().any(|earlier| failed.contains(earlier)) {
+            failed.insert(place);
+            continue;
+        }
+        let node = &config.graph.nodes()[place];
+        let outcome = match config.resource_of(node) {
+            Some(resource) => expand_blind(&eval, session, resource).await,
+            None => eval.node(node),
+        };
+        if let Err(problems) = outcome {
+            failed.insert(place);
+            found.extend(problems);
+        }
+    }
+    for address in config.configured_providers() {
+        let outcome = async {
+            let started = session.started(&address, config).await?;
+            let value = eval.provider(&address, &started.schema.provider.block)?;
+            session.validate(&address, config, bare(&value)).await
+        };
+        found.extend(outcome.await.err().into_iter().flatten());
+    }
+    let sound = config.resources().iter().filter(|resource| {
+        let place = config.graph.place(&Node::Resource(resource.module, resource.local.clone()));
+        !place.is_some_and(|place| failed.contains(&place))
+    });
+    for outcome in join_all(sound.map(|resource| validate_resource(&eval, session, resource))).await {
+        found.extend(outcome.err().into_iter().flatten());
+    }
+    found.extend(eval.take_problems());
+    let schemas = session.schemas();
+    session.warnings.add(config.ignored_in_vain(&schemas));
+    session.warnings.add(eval.take_warnings());
+    let seen = [config.problems(), config.missing_parts(&schemas)].concat();
+    // What is wrong on its face is not evaluated by OpenTofu.
+    let line = |one: &Diagnostic| one.range.as_ref().map(|range| (range.file.clone(), range.line));
+    found.retain(|one| line(one).is_none() || !seen.iter().any(|other| line(other) == line(one)));
+    without_repetition([seen, found].concat())
+}
+
+/// One mistake may be found by looking at the expression and by evaluating it.
+pub(super) fn without_repetition(found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut unique: Vec<Diagnostic> = Vec::new();
+    for diagnostic in found {
+        // With other values it is another mistake, for instance one of another instance.
+        let alike = |other: &Diagnostic| {
+            let (one, other) = (&other.seen.values, &diagnostic.seen.values);
+            one.is_empty() || other.is_empty() || one == other
+        };
+        let same = |other: &Diagnostic| {
+            let placed = other.range.is_some() && alike(other);
+            other == &diagnostic
+                || (placed && (&other.summary, &other.range) == (&diagnostic.summary, &diagnostic.range))
+        };
+        if !unique.iter().any(same) {
+            unique.push(diagnostic);
+        }
+    }
+    unique
+}
+
+/// Of an object of which nothing is known yet, its type is known at least.
+async fn expand_blind(eval: &Eval<'_>, session: &Session<'_>, resource: &ResourceConfig) -> Outcome<()> {
+    let bound = session.blank(&resource.provider, eval.config).await?;
+    eval.deprecations.learn(resource, &bound.schema);
+    for instance in eval.instances(resource.module) {
+        let address = resource.instance(&instance, None);
+        let schema = if resource.data { bound.data_source(&address)? } else { bound.resource(&address)? };
+        if let Keys::Once = eval.expand_resource(resource, &instance)? {
+            // Of one that may be switched off not even that is known.
+            let always = !matches!(eval.config.block(resource).repetition, Repetition::Enabled(_));
+            let ty = schema.block.implied_type();
+            let value = if always { unknown_object(&schema.block) } else { Value::unknown(ty) };
+            eval.set_object(&address, value);
+        }
+    }
+    Ok(())
+}
+
+/// What can be said of an object that is not there yet: its type, and what of it is secret.
+fn unknown_object(block: &Block) -> Value {
+    let nothing = Value::unknown(block.implied_type());
+    let Type::Object { attributes, .. } = &nothing.ty else { return nothing };
+    let parts = attributes.iter().map(|(name, ty)| (name.clone(), Value::unknown(ty.clone())));
+    let value = Value::object(parts);
+    match schema_marks(block, &value).as_slice() {
+        [] if !has_deprecated(block) => nothing,
+        marks => mark_existing(value, marks),
+    }
+}
+
+async fn validate_resource(eval: &Eval<'_>, session: &Session<'_>, resource: &ResourceConfig) -> Outcome<()> {
+    let address = resource.instance(&eval.config.modules[resource.module].path, None);
+    let bound = session.blank(&resource.provider, eval.config).await?;
+    let schema = if resource.data { bound.data_source(&address)? } else { bound.resource(&address)? };
+    let keys = eval.values().keys(&address.module, &resource.local).cloned().unwrap_or_default();
+    let value = eval.body(resource, &address, &keys.each(&None).unwrap_or_default(), &schema.block)?;
+    match resource.data {
+        true => bound.validate_data(&address, &value).await,
+        false => {
+            let identities = check_identities(eval, &bound, resource);
+            bound.validate(&address, &value).await?;
+            identities
+        }
+    }
+}
+
+pub(super) fn missing_provider(address: &str, provider: &str) -> Diagnostic {
+    let detail = format!(
+        "To work with {address} its original provider configuration at {provider} is required, but it has been removed. \
+         This occurs when a provider configuration is removed while objects created by that provider still exist in the \
+         state. Re-add the provider configuration to destroy {address}, after which you can remove the provider \
+         configuration again."
+    );
+    Diagnostic::error("Provider configuration not present", detail)
+}
