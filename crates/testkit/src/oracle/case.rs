@@ -15,9 +15,15 @@ pub struct Case {
     /// In which protocols the probe is to speak.
     pub protocols: Vec<Version>,
     pub engine: Engine,
+    /// Whether the streams of `-json` are compared, too: the story is lived through once more for them.
+    pub streams: bool,
+    /// Places where what is printed is known to differ: texts and streams alone.
+    pub other_words: Vec<String>,
     pub steps: Vec<Step>,
     /// All of it, for the recording's key.
     pub text: String,
+    /// Where it lies; its recording lies below.
+    pub folder: PathBuf,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,16 +75,16 @@ pub enum End {
     Planned,
 }
 
-/// Where the cases and the recordings are.
+/// Where our cases and their recordings are.
 pub fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
 }
 
 impl Case {
-    /// All cases of the corpus, by name.
-    pub fn all() -> Result<Vec<Case>> {
-        let mut paths: Vec<PathBuf> =
-            std::fs::read_dir(corpus())?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+    /// All cases of a folder, by name.
+    pub fn all(folder: &Path) -> Result<Vec<Case>> {
+        let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+        let mut paths: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
         paths.retain(|path| path.extension().is_some_and(|extension| extension == "case"));
         paths.sort();
         paths.iter().map(|path| Case::read(path)).collect()
@@ -87,7 +93,8 @@ impl Case {
     fn read(path: &Path) -> Result<Case> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(path)?;
-        Case::parse(&name, &text).with_context(|| path.display().to_string())
+        let case = Case::parse(&name, &text).with_context(|| path.display().to_string())?;
+        Ok(Case { folder: path.parent().unwrap_or(Path::new("")).to_owned(), ..case })
     }
 
     pub fn parse(name: &str, text: &str) -> Result<Case> {
@@ -97,8 +104,11 @@ impl Case {
             providers: Vec::new(),
             protocols: vec![Version::V6],
             engine: Engine::Native,
+            streams: false,
+            other_words: Vec::new(),
             steps: Vec::new(),
             text: text.into(),
+            folder: PathBuf::new(),
         };
         // The file that lines go to, and how it is changed.
         let mut file: Option<(String, Change)> = None;
@@ -151,6 +161,8 @@ impl Case {
                 let versions: Option<Vec<Version>> = numbers.split_whitespace().map(version).collect();
                 self.protocols = versions.context("protocols are 5 and 6")?;
             }
+            Some(("streams", "yes")) => self.streams = true,
+            Some(("text differs", place)) => self.other_words.push(place.into()),
             Some(("left to the cli", reason)) => self.engine = Engine::Cli(reason.into()),
             Some(("known difference", reason)) => self.engine = Engine::Differs(reason.into()),
             _ if line.trim().is_empty() => {}

@@ -10,9 +10,10 @@ mod normal;
 mod observe;
 mod recording;
 mod sides;
+mod words;
 
 pub use case::{Case, End, Engine, Step, Variant, corpus};
-pub use compare::differences;
-pub use observe::{Ended, Observed};
+pub use compare::{differences, stream_differences};
+pub use observe::{Ended, Observed, Streams};
 pub use recording::Recording;
-pub use sides::{Bench, Left, Side, Told, UNSUPPORTED, check_end, hand_over, live_through};
+pub use sides::{Bench, Left, Side, Told, UNSUPPORTED, check_end, hand_over, listen, live_through};

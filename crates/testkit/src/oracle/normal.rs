@@ -56,6 +56,15 @@ pub fn checks_in_order(json: &mut Json) {
     }
 }
 
+/// Whether the number of this state, and of all that follow, is a matter of luck. OpenTofu counts a state whose text differs
+/// from the one before, and several results of checks come out in another order every time: the same state is now and
+/// then a new one to it.
+pub fn serial_is_chance(state: &Json) -> bool {
+    let several = |list: &Json| list.as_array().is_some_and(|list| list.len() > 1);
+    let results = &state["check_results"];
+    several(results) || results.as_array().into_iter().flatten().any(|result| several(&result["objects"]))
+}
+
 pub fn state(mut json: Json) -> Json {
     json["lineage"] = Json::Null;
     Symbols::default().blurred(json, false)
@@ -63,7 +72,7 @@ pub fn state(mut json: Json) -> Json {
 
 /// Ids are numbered where they first appear, so that one in a wrong place is still a difference.
 #[derive(Default)]
-struct Symbols {
+pub struct Symbols {
     known: HashMap<String, usize>,
 }
 
@@ -101,7 +110,7 @@ impl Symbols {
         }
     }
 
-    fn text(&mut self, text: &str) -> String {
+    pub fn text(&mut self, text: &str) -> String {
         let without_ids = UUID.replace_all(text, |found: &regex::Captures<'_>| {
             let next = self.known.len() + 1;
             format!("«id {}»", self.known.entry(found[0].to_owned()).or_insert(next))

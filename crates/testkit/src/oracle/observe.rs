@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Output;
 use std::sync::LazyLock;
 
@@ -19,8 +19,18 @@ pub struct Observed {
     pub applied: Option<Ended>,
     /// The state file after the step; its outputs are among it.
     pub state: Option<Json>,
+    /// What was printed, by command: `plan`, `show`, `apply`, and the standard error of each.
+    pub texts: BTreeMap<String, String>,
     /// What the providers heard.
     pub calls: Canonical,
+}
+
+/// What programs read of a step: the streams of `-json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Streams {
+    pub step: String,
+    pub plan: Vec<Json>,
+    pub apply: Option<Vec<Json>>,
 }
 
 /// How a command ended.
@@ -36,7 +46,7 @@ pub struct Ended {
 static COLOUR: LazyLock<Regex> = LazyLock::new(|| Regex::new("\u{1b}\\[[0-9;]*m").expect("the pattern is one"));
 
 /// Where a cycle begins is drawn by lot.
-fn in_order(summary: &str) -> String {
+pub(super) fn in_order(summary: &str) -> String {
     let Some(members) = summary.strip_prefix("Cycle: ") else { return summary.to_owned() };
     let mut members: Vec<&str> = members.split(", ").collect();
     members.sort_unstable();

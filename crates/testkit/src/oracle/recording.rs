@@ -8,9 +8,9 @@ use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::case::{Variant, corpus};
+use super::case::Variant;
 use super::normal;
-use super::observe::Observed;
+use super::observe::{Observed, Streams};
 use super::sides::Left;
 use crate::{parts, probe};
 
@@ -20,6 +20,8 @@ pub struct Recording {
     /// Of the story and of the versions of all that took part in it.
     pub key: String,
     pub observed: Vec<Observed>,
+    /// Where the story asks for them.
+    pub streams: Vec<Streams>,
     pub left: Option<Left>,
     /// The exit code of OpenTofu's own plan from there: 0, unless the story never comes to rest.
     pub again: Option<i32>,
@@ -30,7 +32,8 @@ impl Recording {
         let mut hasher = Sha256::new();
         hasher.update(variant.name());
         // Which engine is to tell the story is no part of it.
-        let told = |line: &&str| !line.starts_with("left to the cli: ") && !line.starts_with("known difference: ");
+        let judged = ["left to the cli: ", "known difference: ", "text differs: "];
+        let told = |line: &&str| !judged.iter().any(|word| line.starts_with(word));
         variant.case.text.lines().filter(told).for_each(|line| hasher.update(format!("{line}\n")));
         hasher.update(parts::tofu_version());
         for provider in &variant.case.providers {
@@ -47,7 +50,7 @@ impl Recording {
     }
 
     fn path(variant: &Variant) -> PathBuf {
-        corpus().join("recordings").join(format!("{}.json.gz", variant.name()))
+        variant.case.folder.join("recordings").join(format!("{}.json.gz", variant.name()))
     }
 
     /// None: there is none, or it is of another story.
@@ -59,7 +62,8 @@ impl Recording {
             Err(error) => return Err(error).with_context(|| path.display().to_string()),
         };
         let text = std::io::read_to_string(GzDecoder::new(file))?;
-        let mut recording: Recording = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
+        // One of an older form is none.
+        let Ok(mut recording) = serde_json::from_str::<Recording>(&text) else { return Ok(None) };
         // It may be older than a rule of what is compared.
         for observed in &mut recording.observed {
             observed.shown = observed.shown.take().map(normal::plan);

@@ -1,13 +1,16 @@
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 
 use super::case::{Change, End, Step, Variant};
 use super::normal;
-use super::observe::{Ended, Observed};
+use super::observe::{Ended, Observed, Streams};
+use super::words::named_alike;
 use crate::parts;
 use crate::probe::USUAL_LEDGER;
 use crate::transcript::canonical::canonical;
@@ -177,9 +180,54 @@ fn prepare(bench: &Bench, variant: &Variant, side: Side, folder: &Path, at: usiz
     Ok(())
 }
 
+/// What a plan of a step is asked with.
+const PLAN: [&str; 5] = ["plan", "-out=saved.plan", "-detailed-exitcode", "-input=false", "-no-color"];
+
+/// Lives through all steps of a story once more, for what programs read.
+pub fn listen(bench: &Bench, variant: &Variant, side: Side) -> Result<Vec<Streams>> {
+    let home = bench.new_folder()?;
+    let folder = home.path();
+    let mut heard = Vec::new();
+    for (at, step) in variant.case.steps.iter().enumerate() {
+        prepare(bench, variant, side, folder, at)?;
+        let args = step.args.iter().map(String::as_str);
+        if step.is_command {
+            bench.run(side, folder, &args.collect::<Vec<_>>())?;
+            continue;
+        }
+        let stream = |output: &Output| -> Result<Vec<Json>> {
+            let text = named_alike(
+                &String::from_utf8_lossy(&output.stdout),
+                &folder.display().to_string(),
+                side == Side::Native,
+            );
+            text.lines().map(|line| serde_json::from_str(line).with_context(|| format!("not JSON: {line}"))).collect()
+        };
+        let planned = bench.run(side, folder, &PLAN.into_iter().chain(["-json"]).chain(args).collect::<Vec<_>>())?;
+        let apply = match step.end {
+            End::Planned => None,
+            _ if Ended::of(&planned).failed() => None,
+            _ => Some(stream(&bench.run(
+                side,
+                folder,
+                &["apply", "-input=false", "-no-color", "-json", "saved.plan"],
+            )?)?),
+        };
+        heard.push(Streams { step: step.name.clone(), plan: stream(&planned)?, apply });
+    }
+    bench.recorder.take()?;
+    Ok(heard)
+}
+
 fn one_step(bench: &Bench, side: Side, folder: &Path, step: &Step, log: &mut String) -> Result<Observed> {
+    let mut texts = BTreeMap::new();
     let mut run = |args: &[&str]| -> Result<Output> {
         let output = bench.run(side, folder, args)?;
+        let named = |text: &[u8]| {
+            named_alike(&String::from_utf8_lossy(text), &folder.display().to_string(), side == Side::Native)
+        };
+        texts.insert(args[0].to_owned(), named(&output.stdout));
+        texts.insert(format!("{} (standard error)", args[0]), named(&output.stderr));
         log.push_str(&format!("$ {}\n{}", args.join(" "), printed(&output)));
         Ok(output)
     };
@@ -187,14 +235,14 @@ fn one_step(bench: &Bench, side: Side, folder: &Path, step: &Step, log: &mut Str
     let (planned, shown, applied) = if step.is_command {
         (Ended::of(&run(&args.collect::<Vec<_>>())?), None, None)
     } else {
-        let fixed = ["plan", "-out=saved.plan", "-detailed-exitcode", "-input=false", "-no-color"];
-        let planned = Ended::of(&run(&fixed.into_iter().chain(args).collect::<Vec<_>>())?);
+        let planned = Ended::of(&run(&PLAN.into_iter().chain(args).collect::<Vec<_>>())?);
         if planned.failed() {
             (planned, None, None)
         } else {
             let output = bench.run(side, folder, &["show", "-json", "saved.plan"])?;
             ensure!(output.status.success(), "the plan cannot be shown: {}", printed(&output));
             let shown = normal::plan(serde_json::from_slice(&output.stdout)?);
+            run(&["show", "-no-color", "saved.plan"])?;
             let apply = ["apply", "-input=false", "-no-color", "saved.plan"];
             let applied = if step.end == End::Planned { None } else { Some(Ended::of(&run(&apply)?)) };
             (planned, Some(shown), applied)
@@ -205,7 +253,7 @@ fn one_step(bench: &Bench, side: Side, folder: &Path, step: &Step, log: &mut Str
         _ => None,
     };
     let calls = canonical(&bench.recorder.take()?);
-    Ok(Observed { step: step.name.clone(), planned, shown, applied, state, calls })
+    Ok(Observed { step: step.name.clone(), planned, shown, applied, state, texts, calls })
 }
 
 fn printed(output: &Output) -> String {
