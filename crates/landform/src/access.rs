@@ -110,7 +110,10 @@ pub async fn run(command: Command, connection: &Connection, json: bool) -> Resul
             };
             show::table(&["TOKEN", "NAME", "ROLE", "TENANT", "EXPIRES"], tokens.iter().map(row).collect());
         }
-        Command::Revoke { id } => client.token_revoke(&id).await?,
+        Command::Revoke { id } => {
+            client.token_revoke(&id).await?;
+            show::done(&format!("token {id} works no longer"), json);
+        }
     }
     Ok(())
 }

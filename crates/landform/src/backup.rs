@@ -74,6 +74,10 @@ pub async fn backup(args: Backup, connection: &Connection, json: bool) -> Result
 
 /// Everything waits afterwards: what was applied after the backup is not known to it, so a person looks first.
 pub async fn restore(args: Restore, connection: &Connection, json: bool) -> Result<(), Failure> {
+    if !landform_store::is_copy(&args.folder) {
+        let hint = "Name the folder that `landform backup` has made.";
+        return Err(Failure::usage(format!("there is no backup in {}", args.folder.display()), hint));
+    }
     let house = House::enter(connection)?;
     bring_key(&args.folder, &house)?;
     let database = args.database.as_deref();

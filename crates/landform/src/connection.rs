@@ -32,7 +32,7 @@ impl Connection {
     }
 
     pub fn client(&self) -> Result<Client, Failure> {
-        let token = match &self.token {
+        let token = match self.token.as_ref().filter(|token| !token.is_empty()) {
             Some(token) => token.clone(),
             None => self.token_of_data_folder()?,
         };

@@ -56,7 +56,9 @@ pub async fn run(command: Command, connection: &Connection, json: bool) -> Resul
             return watch::to_the_end(&client, accepted.run, json).await;
         }
         Command::Delete(Which { which: (tenant, name) }) => {
-            return Ok(client.connection_delete(&tenant, &name).await?);
+            client.connection_delete(&tenant, &name).await?;
+            show::done(&format!("connection {tenant}/{name} is deleted"), json);
+            return Ok(());
         }
         Command::List { tenant } => {
             let connections = client.connections(&tenant).await?;

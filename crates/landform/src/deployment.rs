@@ -25,7 +25,7 @@ pub struct Deploy {
     /// A file with a JSON object of variables; --var wins over it
     #[arg(long, value_name = "FILE")]
     var_file: Option<PathBuf>,
-    /// A variable whose value is never shown
+    /// A variable whose value is masked among the inputs; what a plan and outputs show of it, the template says
     #[arg(long, value_name = "NAME")]
     sensitive: Vec<String>,
     /// A connection whose values reach the template's ephemeral variables
@@ -138,13 +138,17 @@ pub async fn batch(args: Batch, connection: &Connection) -> Result<(), Failure> 
         tokio_util::io::ReaderStream::new(tokio::fs::File::open(&args.file).await.map_err(unreadable)?).boxed()
     };
     let mut results = connection.client()?.batch(lines).await?;
-    let mut first = None;
+    let (mut first, mut refused, mut all) = (None, 0, 0);
     while let Some(result) = results.next().await {
         let result = result?;
         show::json_line(&result);
-        first = first.or(result.problem);
+        all += 1;
+        refused += usize::from(result.problem.is_some());
+        first = first.or(result.problem.map(|problem| (result.line, problem)));
     }
-    first.map_or(Ok(()), |problem| Err(problem.into()))
+    let Some((line, mut problem)) = first else { return Ok(()) };
+    problem.detail = format!("{refused} of {all} lines were refused; the first is line {line}: {}", problem.detail);
+    Err(problem.into())
 }
 
 pub async fn destroy(args: Destroy, connection: &Connection, json: bool) -> Result<(), Failure> {
@@ -178,7 +182,7 @@ pub async fn list(args: List, connection: &Connection, json: bool) -> Result<(),
             format!("{}@{}", d.template, d.template_version),
             d.generation.to_string(),
             d.applied_generation.map_or("-".to_owned(), |generation| generation.to_string()),
-            d.last_run.as_ref().map_or("-".to_owned(), show::status),
+            last_run(d),
             crate::drift::words(&d.drift),
         ]
     };
@@ -187,6 +191,14 @@ pub async fn list(args: List, connection: &Connection, json: bool) -> Result<(),
         deployments.iter().map(row).collect(),
     );
     Ok(())
+}
+
+fn last_run(deployment: &Deployment) -> String {
+    let mut words = deployment.last_run.as_ref().map_or("-".to_owned(), show::status);
+    if deployment.paused {
+        words.push_str(", paused");
+    }
+    words
 }
 
 pub async fn output(args: Output, connection: &Connection, json: bool) -> Result<(), Failure> {

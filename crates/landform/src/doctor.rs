@@ -60,6 +60,7 @@ pub async fn run(options: Options, connection: &Connection, json: bool) -> Resul
     findings.extend(store(&options, &data).await);
     findings.extend([engines(&options, &data), mirror(&options, &data), confinement(), open_files()]);
     findings.push(server(connection).await);
+    findings.extend(paused(connection).await);
     if json {
         println!("{}", serde_json::json!({ "findings": findings }));
     } else {
@@ -199,6 +200,15 @@ async fn server(connection: &Connection) -> Finding {
         }
     };
     let wanted = RunFilter { status: Some("needs_recovery".to_owned()), ..RunFilter::default() };
+    // A token of one tenant may not ask; then it is not said.
+    let is_paused = async { client.paused().await.is_ok_and(|paused| paused.everything) };
+    if tokio::time::timeout(PATIENCE, is_paused).await == Ok(true) {
+        return poor(
+            WHAT,
+            format!("answers at {address}; all runs are paused"),
+            "`landform resume` lets them go on; after a restore, compare what exists with `landform resources` first.",
+        );
+    }
     match tokio::time::timeout(PATIENCE, client.runs(&wanted)).await {
         Ok(Ok(runs)) if runs.is_empty() => good(WHAT, format!("answers at {address}")),
         Ok(Ok(runs)) => poor(
@@ -213,6 +223,22 @@ async fn server(connection: &Connection) -> Finding {
         ),
         Err(_) => poor(WHAT, format!("no answer from {address}"), "See its log, and whether its database answers."),
     }
+}
+
+/// Tenants whose runs wait. A token of one tenant may not ask; then it is not said.
+async fn paused(connection: &Connection) -> Option<Finding> {
+    let client = connection.client().ok()?;
+    let tenants = tokio::time::timeout(PATIENCE, client.tenants()).await.ok()?.ok()?;
+    let paused: Vec<&str> = tenants.iter().filter(|it| it.paused).map(|it| it.name.as_str()).collect();
+    if paused.is_empty() {
+        return None;
+    }
+    let found = format!("runs of {} wait", paused.join(", "));
+    Some(poor(
+        "pauses",
+        found,
+        "`landform resume TENANT` lets them go on; a deployment's own pause stands in `landform deployments`.",
+    ))
 }
 
 fn engines(options: &Options, data: &Path) -> Finding {

@@ -71,13 +71,28 @@ pub fn master_key(data: &Path) -> Result<MasterKey, Failure> {
 pub fn current_master_key(data: &Path) -> Result<MasterKey, Failure> {
     let key = match std::env::var("LANDFORM_MASTER_KEY") {
         Ok(text) => MasterKey::from_base64(&SecretString::from(text)),
-        Err(_) => MasterKey::load_or_create(&data.join(MASTER_KEY)),
+        Err(_) => {
+            refuse_a_new_key_for_an_old_store(data)?;
+            MasterKey::load_or_create(&data.join(MASTER_KEY))
+        }
     };
     key.map_err(|e| {
         let hint =
             "Is --data (or LANDFORM_DATA) the server's folder? The key's file belongs to its user, with mode 600.";
         Failure::broken(e.to_string(), hint)
     })
+}
+
+/// A new key would open nothing in it, and would be taken for the right one from then on: by backups, for instance.
+fn refuse_a_new_key_for_an_old_store(data: &Path) -> Result<(), Failure> {
+    let (store, key) = (data.join(landform_store::SQLITE_FILE), data.join(MASTER_KEY));
+    if !store.exists() || key.exists() {
+        return Ok(());
+    }
+    Err(Failure::broken(
+        format!("there is a store, {}, and no master key beside it", store.display()),
+        "Bring back the `master.key` that the store was made with, or put it into LANDFORM_MASTER_KEY.",
+    ))
 }
 
 pub fn not_opened(error: StoreError) -> Failure {

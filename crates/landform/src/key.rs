@@ -1,4 +1,7 @@
+use std::time::SystemTime;
+
 use clap::Subcommand;
+use landform_base::file;
 use landform_base::seal::MasterKey;
 use serde_json::json;
 
@@ -17,6 +20,10 @@ pub enum Command {
     },
 }
 
+fn seconds_since_1970() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
 pub async fn run(command: Command, connection: &Connection, json: bool) -> Result<(), Failure> {
     let Command::Rotate { database } = command;
     let house = House::enter(connection)?;
@@ -29,15 +36,25 @@ pub async fn run(command: Command, connection: &Connection, json: bool) -> Resul
     store.close().await;
     let from_environment = std::env::var_os("LANDFORM_MASTER_KEY").is_some();
     let kept_in = if from_environment { &next } else { &current };
+    let mut old_file = None;
     if !from_environment {
-        std::fs::rename(&next, &current).map_err(|e| broken(format!("{}: {e}", current.display())))?;
+        let failed = |e: std::io::Error| broken(format!("{}: {e}", current.display()));
+        // Backups that were made until now are opened by nothing else.
+        let old = house.file(&format!("{MASTER_KEY}.until-{}", seconds_since_1970()));
+        std::fs::read(&current).and_then(|key| file::write_private(&old, &key)).map_err(failed)?;
+        std::fs::rename(&next, &current).map_err(failed)?;
+        old_file = Some(old);
     }
     if json {
-        show::json(&json!({"tenants": changed, "key_file": kept_in}));
+        show::json(&json!({"tenants": changed, "key_file": kept_in, "old_key_file": old_file}));
     } else {
         println!("the keys of {changed} tenants are sealed with the new master key in {}", kept_in.display());
-        if from_environment {
-            println!("put its content into LANDFORM_MASTER_KEY, and remove the file");
+        match old_file {
+            Some(old) => {
+                println!("the one before is in {}", old.display());
+                println!("backups made until now need it; remove it from here once it is kept elsewhere, or useless");
+            }
+            None => println!("put its content into LANDFORM_MASTER_KEY, and remove the file"),
         }
     }
     Ok(())

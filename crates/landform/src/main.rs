@@ -185,7 +185,7 @@ async fn main() -> ExitCode {
         Command::Destroy(args) => deployment::destroy(args, &connection, json).await,
         Command::Again(args) => manage::again(args, &connection, json).await,
         Command::Rollback(args) => manage::rollback(args, &connection, json).await,
-        Command::Forget(args) => manage::forget(args, &connection).await,
+        Command::Forget(args) => manage::forget(args, &connection, json).await,
         Command::Pause(args) => manage::pause(args, true, &connection, json).await,
         Command::Resume(args) => manage::pause(args, false, &connection, json).await,
         Command::State(command) => state::run(command, &connection, json).await,

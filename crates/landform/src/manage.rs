@@ -89,15 +89,26 @@ pub async fn rollback(args: Rollback, connection: &Connection, json: bool) -> Re
     Ok(())
 }
 
-pub async fn forget(args: Forget, connection: &Connection) -> Result<(), Failure> {
-    Ok(connection.client()?.forget(&args.location).await?)
+pub async fn forget(args: Forget, connection: &Connection, json: bool) -> Result<(), Failure> {
+    connection.client()?.forget(&args.location).await?;
+    show::done(&format!("{} is forgotten; what it made goes on existing", args.location), json);
+    Ok(())
 }
 
 pub async fn pause(args: Pause, paused: bool, connection: &Connection, json: bool) -> Result<(), Failure> {
     let scope = args.scope.unwrap_or(Scope::Everything);
-    connection.client()?.pause(&scope, paused).await?;
+    let now = connection.client()?.pause(&scope, paused).await?;
     if json {
-        show::json(&serde_json::json!({"paused": paused}));
+        show::json(&now);
+        return Ok(());
+    }
+    let held = [(now.deployment, "this deployment"), (now.tenant, "its tenant"), (Some(now.everything), "everything")];
+    let held: Vec<&str> = held.iter().filter(|(paused, _)| *paused == Some(true)).map(|(_, what)| *what).collect();
+    match held.as_slice() {
+        [] if matches!(scope, Scope::Deployment(_)) => println!("runs go on"),
+        [] => println!("runs go on, but where something below is paused itself"),
+        held if paused => println!("runs are accepted and wait; paused: {}", held.join(", ")),
+        held => println!("runs still wait; paused: {}", held.join(", ")),
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! `landform provider`: the mirror that all runs share and none can write to. What is not in it cannot run.
 
-use std::io::{Read, Write};
+use std::io::{Read, Seek, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -144,6 +144,7 @@ impl Package {
             unpack(&self.file, new.path())?;
         } else {
             let mut from = std::fs::File::open(&self.file).map_err(|e| unreadable(&self.file, e))?;
+            refuse_what_cannot_run(&self.file, &mut from)?;
             write(&mut from, &new.path().join(&binary), true).map_err(broken)?;
         }
         let has_binary = std::fs::read_dir(new.path())
@@ -158,6 +159,18 @@ impl Package {
         std::fs::rename(new.keep(), &place).map_err(broken)?;
         Ok(place)
     }
+}
+
+/// A file that was meant to be an archive, or something else altogether, would only be found out by the first run.
+fn refuse_what_cannot_run(file: &Path, from: &mut std::fs::File) -> Result<(), Failure> {
+    let mut begin = Vec::new();
+    let read = Read::by_ref(from).take(4).read_to_end(&mut begin).and_then(|_| from.rewind());
+    read.map_err(|e| unreadable(file, e))?;
+    if begin == *b"\x7fELF" || begin.starts_with(b"#!") {
+        return Ok(());
+    }
+    let hint = "Name the provider's executable for this machine, or its release archive, a file that ends with `.zip`.";
+    Err(Failure::usage(format!("{} is no program", file.display()), hint))
 }
 
 /// Only plain files at the top of the archive; anything else has no business in a provider's release.

@@ -184,7 +184,7 @@ fn list(runs: &[Run], json: bool) -> Result<(), Failure> {
         vec![
             run.id.to_string(),
             format!("{}/{}", run.tenant, run.deployment),
-            run.kind.as_str().to_owned(),
+            show::kind(run),
             run.generation.to_string(),
             show::status(run),
             run.created_at.to_string(),

@@ -58,7 +58,7 @@ pub struct Options {
     #[arg(long, value_name = "NAME")]
     allow_environment: Vec<String>,
     /// Runs that are carried out at the same time
-    #[arg(long, default_value_t = 4, value_name = "N")]
+    #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1_024))]
     workers: usize,
     /// Mebibytes of memory that the processes of all runs may take together: a run is begun when what its template took
     /// before fits [default: three quarters of what the machine, or the control group, has]
@@ -182,6 +182,11 @@ pub async fn run(options: Options, connection: &Connection) -> Result<(), Failur
     let serving = async {
         match listener {
             Some(listener) => {
+                if tls.is_none() && !options.listen.ip().is_loopback() {
+                    tracing::warn!(
+                        "tokens travel in clear text: give --tls-certificate, or put a proxy with TLS before it"
+                    );
+                }
                 tracing::info!(address = %options.listen, "listening");
                 landform_server::serve(listener, store.clone(), tls.clone(), stopping.clone()).await;
                 stopping.cancel();
@@ -237,11 +242,13 @@ fn tls(options: &Options) -> Result<Option<Tls>, Failure> {
 }
 
 async fn start_worker(options: &Options, data: &Path, store: &Store) -> Result<Worker, Failure> {
+    let mirror = mirror(options, data);
     if options.providers.is_none() {
-        let mirror = mirror(options, data);
         file::private_folder(&mirror).map_err(|e| {
             Failure::broken(format!("the mirror {}: {e}", mirror.display()), "Name another one with --providers.")
         })?;
+    } else if !mirror.is_dir() {
+        tracing::warn!(mirror = %mirror.display(), "--providers names no folder: no run finds a provider there");
     }
     let shortcut = ToGateway::default();
     let native: Arc<dyn Engine> = Arc::new(native_engine(options, data, store, shortcut.clone()).await?);
@@ -346,6 +353,9 @@ async fn open_store(options: &Options, data: &Path) -> Result<Store, Failure> {
             "All processes on one store have the same master key: copy `master.key`, or set LANDFORM_MASTER_KEY.",
         )
     })?;
+    if store.is_paused().await.map_err(|e| house::broken(e.to_string()))? {
+        tracing::warn!("all runs are paused, as after a restore; `landform resume` lets them go on");
+    }
     Ok(store)
 }
 

@@ -9,6 +9,14 @@ pub fn json(value: &impl Serialize) {
     println!("{}", serde_json::to_string_pretty(value).expect("wire types are plain data"));
 }
 
+/// What was done, where there is nothing else to tell.
+pub fn done(what: &str, as_json: bool) {
+    match as_json {
+        true => json(&serde_json::json!({ "done": what })),
+        false => println!("{what}"),
+    }
+}
+
 /// One JSON document on a line of its own.
 pub fn json_line(value: &impl Serialize) {
     println!("{}", serde_json::to_string(value).expect("wire types are plain data"));
@@ -41,7 +49,7 @@ pub fn outputs(outputs: &Outputs) {
 pub fn run(run: &Run) {
     println!("run         {}", run.id);
     println!("deployment  {}/{}", run.tenant, run.deployment);
-    println!("kind        {}, generation {}", run.kind.as_str(), run.generation);
+    println!("kind        {}, generation {}", kind(run), run.generation);
     println!("status      {}", status(run));
     if let Some(engine) = run.engine {
         println!("engine      {engine}");
@@ -73,6 +81,12 @@ pub fn run(run: &Run) {
     if let Some(problem) = &run.problem {
         println!("problem     {problem}\nhint        {}", problem.hint);
     }
+}
+
+/// A trial is no apply: nothing is changed by it.
+pub fn kind(run: &Run) -> String {
+    let kind = run.kind.as_str();
+    if run.plan_only { format!("{kind}, plan only") } else { kind.to_owned() }
 }
 
 pub fn status(run: &Run) -> String {

@@ -66,6 +66,10 @@ pub async fn run(args: Simulate, json: bool) -> Result<(), Failure> {
         println!("What exists: {root}/_sim/ledger    what was asked: {root}/_sim/calls");
         println!("Ctrl-C ends it; nothing is kept.");
     }
-    running.forever().await;
+    // A shell has programs in the background ignore an interrupt, unless they ask for it.
+    tokio::select! {
+        () = running.forever() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
     Ok(())
 }

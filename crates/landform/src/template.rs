@@ -64,7 +64,10 @@ pub async fn run(command: Command, connection: &Connection, json: bool) -> Resul
                 println!("{}@{} ({})", version.name, version.version, &version.digest[..version.digest.len().min(12)]);
             }
         }
-        Command::Delete { template: (name, version) } => client.template_version_delete(&name, version).await?,
+        Command::Delete { template: (name, version) } => {
+            client.template_version_delete(&name, version).await?;
+            show::done(&format!("{name}@{version} is deleted"), json);
+        }
         Command::Show { template: (name, version) } => {
             let version = match version {
                 Some(version) => version,

@@ -63,10 +63,11 @@ pub async fn run(command: Command, connection: &Connection, json: bool) -> Resul
                     most(tenant.slots),
                     most(tenant.max_deployments),
                     most(tenant.max_waiting_runs),
+                    if tenant.paused { "yes" } else { "no" }.to_owned(),
                     tenant.created_at.to_string(),
                 ]
             };
-            let heads = ["TENANT", "APPROVER", "SLOTS", "DEPLOYMENTS", "WAITING", "CREATED"];
+            let heads = ["TENANT", "APPROVER", "SLOTS", "DEPLOYMENTS", "WAITING", "PAUSED", "CREATED"];
             show::table(&heads, tenants.iter().map(row).collect());
         }
     }

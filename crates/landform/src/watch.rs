@@ -45,7 +45,8 @@ pub async fn to_the_end(client: &Client, run: Run, json: bool) -> Result<(), Fai
         }
         Err(error) => return Err(error.into()),
     };
-    let outputs = outputs.filter(|_| run.succeeded());
+    // A trial has made nothing: the outputs are of what was there before.
+    let outputs = outputs.filter(|_| run.succeeded() && !run.plan_only);
     if json {
         show::json(&Accepted { run: run.clone(), outputs });
     } else {

@@ -62,11 +62,11 @@ pub async fn run(command: Command, connection: &Connection, json: bool) -> Resul
     match command {
         Command::Create { tenant, url, events } => create(&client, Some(&tenant), url, events, json).await,
         Command::List { tenant } => list(&client, Some(&tenant), json).await,
-        Command::Delete { tenant, id } => Ok(client.webhook_delete(Some(&tenant), &id).await?),
+        Command::Delete { tenant, id } => delete(&client, Some(&tenant), &id, json).await,
         Command::Deliveries { tenant, id } => deliveries(&client, Some(&tenant), &id, json).await,
         Command::Fleet(Fleet::Create { url, events }) => create(&client, None, url, events, json).await,
         Command::Fleet(Fleet::List) => list(&client, None, json).await,
-        Command::Fleet(Fleet::Delete { id }) => Ok(client.webhook_delete(None, &id).await?),
+        Command::Fleet(Fleet::Delete { id }) => delete(&client, None, &id, json).await,
         Command::Fleet(Fleet::Deliveries { id }) => deliveries(&client, None, &id, json).await,
     }
 }
@@ -97,6 +97,12 @@ async fn list(client: &Client, tenant: Option<&TenantName>, json: bool) -> Resul
     let events = |w: &Webhook| if w.events.is_empty() { "all".to_owned() } else { w.events.join(" ") };
     let row = |w: &Webhook| vec![w.id.clone(), w.url.clone(), events(w)];
     show::table(&["WEBHOOK", "ADDRESS", "EVENTS"], webhooks.iter().map(row).collect());
+    Ok(())
+}
+
+async fn delete(client: &Client, tenant: Option<&TenantName>, id: &str, json: bool) -> Result<(), Failure> {
+    client.webhook_delete(tenant, id).await?;
+    show::done(&format!("webhook {id} is deleted"), json);
     Ok(())
 }
 

@@ -1,6 +1,8 @@
 //! The worker's clock and the database's are an hour apart.
 
+use landform_testkit::landform::Landform;
 use landform_testkit::postgres;
+use reqwest::Method;
 
 use crate::house::{House, wait_for};
 
@@ -27,9 +29,10 @@ async fn clocks_differ(skew: &'static str) {
     assert_eq!(ended["attempt"], 1, "nobody took it away: {ended}");
     house.agree("slow").await;
 
+    let before = attempts_of(&another).await;
     let run = house.put("native", "orphan", 60_000).await;
     house.until_touched(&run).await;
-    let held_by_another = std::fs::read_dir(house.root.path().join("another/worker/runs")).unwrap().count() > 0;
+    let held_by_another = attempts_of(&another).await > before;
     let (dead, alive) = match (house.landform.take().unwrap(), another) {
         (first, second) if held_by_another => (second, first),
         (first, second) => (first, second),
@@ -40,6 +43,13 @@ async fn clocks_differ(skew: &'static str) {
         now["attempt"].as_i64().filter(|attempt| *attempt > 1)
     })
     .await;
+}
+
+/// How many this process has begun.
+async fn attempts_of(landform: &Landform) -> u64 {
+    let figures = landform.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
+    let figure = figures.lines().find_map(|line| line.strip_prefix("landform_runs_claimed_total "));
+    figure.unwrap_or_else(|| panic!("{figures}")).parse().unwrap()
 }
 
 #[tokio::test]

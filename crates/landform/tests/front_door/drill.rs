@@ -71,7 +71,16 @@ async fn drill(database: Option<&str>, empty_database: Option<&str>) {
     assert!(at_work.contains("another server works on"), "{at_work}");
     server.stop().await.unwrap();
     let old_key = std::fs::read(first.join("master.key")).unwrap();
-    assert_eq!(landform(&first, database, &["key", "rotate"]).unwrap()["tenants"], 1);
+    if database.is_none() {
+        std::fs::rename(first.join("master.key"), first.join("aside")).unwrap();
+        let refused = landform(&first, database, &["key", "rotate"]).unwrap_err();
+        assert!(refused.contains("no master key beside it"), "{refused}");
+        assert!(!first.join("master.key").exists(), "a new one would be taken for the right one");
+        std::fs::rename(first.join("aside"), first.join("master.key")).unwrap();
+    }
+    let rotated = landform(&first, database, &["key", "rotate"]).unwrap();
+    assert_eq!(rotated["tenants"], 1);
+    assert_eq!(std::fs::read(rotated["old_key_file"].as_str().unwrap()).unwrap(), old_key, "for older backups");
     assert_ne!(std::fs::read(first.join("master.key")).unwrap(), old_key);
     let server = Landform::start(&setup(&first, database)).await.unwrap();
     apply(&server, 2).await;
@@ -81,6 +90,8 @@ async fn drill(database: Option<&str>, empty_database: Option<&str>) {
     assert!(landform(&first, database, &["backup", backup.to_str().unwrap()]).is_err(), "never over another");
     server.kill().unwrap();
 
+    let nowhere = landform(&second, empty_database, &["restore", "no-such-folder"]).unwrap_err();
+    assert!(nowhere.contains("there is no backup in") && nowhere.contains("usage"), "{nowhere}");
     let back = ["restore", backup.to_str().unwrap()];
     let refused = landform(&second, empty_database, &back).unwrap_err();
     assert!(refused.contains("no master key"), "{refused}");

@@ -56,6 +56,10 @@ fn providers_are_added_from_a_binary_and_from_an_archive() {
     };
     let release =
         archive("terraform-provider-thing_2.0.1_linux_amd64.zip", &["terraform-provider-thing_v2.0.1", "LICENSE"]);
+    let no_program = ["provider", "add", "/etc/hostname", "--source", "acme/none", "--version", "1.0.0"];
+    let refused = landform(data.path(), &no_program);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("is no program"), "{refused:?}");
     said(&landform(data.path(), &["provider", "add", &release, "--source", "acme/thing"]));
     let listed = said(&landform(data.path(), &["provider", "list"]));
     let found: Vec<_> = listed["providers"].as_array().unwrap().iter().map(|p| p["version"].clone()).collect();

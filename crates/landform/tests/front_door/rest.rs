@@ -410,6 +410,11 @@ async fn trials_rollbacks_pauses_and_farewells(memory: Memory) {
     assert_eq!((&trial["run"]["status"], &trial["run"]["plan"]["replaces"]), (&json!("planned"), &json!(1)), "{trial}");
     assert_eq!(door.put("native", json!({"text": "two"})).await["run"]["id"], second["run"]["id"]);
     let run = trial["run"]["id"].as_str().unwrap();
+    // Whoever watches reads what would be done before the trial ends, and nothing comes behind its end.
+    let events = door.get(&format!("/v1/runs/{run}/events")).await;
+    let events = events["events"].as_array().unwrap();
+    assert!(events.iter().any(|event| event.to_string().contains("terraform_data.it")), "{events:?}");
+    assert_eq!(events.last().unwrap()["body"]["status"]["status"], "planned", "{events:?}");
     let plan = door.get(&format!("/v1/runs/{run}/plan")).await;
     assert_eq!(plan["resource_changes"][0]["change"]["actions"], json!(["delete", "create"]), "{plan}");
     let text = door.done(&["run", "plan", run]).await.stdout;
@@ -428,8 +433,11 @@ async fn trials_rollbacks_pauses_and_farewells(memory: Memory) {
 
     // Paused, a run is accepted and waits.
     for pause in [DEPLOYMENT.to_owned(), "/v1/tenants/acme".to_owned(), "/v1".to_owned()] {
-        door.landform.call("POST", &format!("{pause}/pause"), None).await.unwrap();
+        let paused = door.landform.call("POST", &format!("{pause}/pause"), None).await.unwrap();
+        assert!(["deployment", "tenant", "everything"].iter().any(|what| paused[what] == true), "{paused}");
         assert_eq!(door.get(DEPLOYMENT).await["paused"], true, "{pause}");
+        assert_eq!(door.get("/v1/tenants/acme").await["paused"], pause.ends_with("acme"), "{pause}");
+        assert_eq!(door.get("/v1/pause").await["everything"], pause == "/v1", "{pause}");
         let body = json!({"template": "it", "engine": "native", "inputs": {"text": pause}});
         let waiting = door.landform.call("PUT", DEPLOYMENT, Some(body)).await.unwrap();
         let run = format!("/v1/runs/{}", waiting["run"]["id"].as_str().unwrap());
@@ -444,7 +452,8 @@ async fn trials_rollbacks_pauses_and_farewells(memory: Memory) {
             assert!(begin.elapsed() < std::time::Duration::from_secs(60), "{now}");
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
-        door.landform.call("POST", &format!("{pause}/resume"), None).await.unwrap();
+        let resumed = door.landform.call("POST", &format!("{pause}/resume"), None).await.unwrap();
+        assert!(["deployment", "tenant", "everything"].iter().all(|what| resumed[what] != true), "{resumed}");
         let ended = door.put("native", json!({"text": pause})).await;
         assert_eq!(ended["run"]["status"], "succeeded", "{ended}");
     }

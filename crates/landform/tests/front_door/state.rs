@@ -127,6 +127,8 @@ async fn locks_and_serials_are_respected() {
     assert_eq!(door.status("POST", &format!("{STATE}?force=true"), state(1, "b", "x")).await, S::OK);
 
     // A person's lock keeps others and runs away.
+    let torn = door.landform.request(own("LOCK"), STATE).body("{\"ID\"").send().await.unwrap();
+    assert_eq!(torn.json::<Value>().await.unwrap()["code"], "request_invalid");
     assert_eq!(door.status("LOCK", STATE, Some(json!({"ID": "l1", "Who": "ann"}))).await, S::OK);
     assert_eq!(door.status("LOCK", STATE, Some(json!({"ID": "l1", "Who": "ann"}))).await, S::OK, "asked again");
     let request = door.landform.request(own("LOCK"), STATE).json(&json!({"ID": "l2", "Who": "bob"}));
