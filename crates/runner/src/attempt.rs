@@ -242,7 +242,7 @@ impl Attempt<'_> {
             Ok(chosen) => chosen,
             Err(problem) => return Ok(fail(problem)),
         };
-        if let Err(error) = self.mark(&*chosen.engine, &workspace) {
+        if let Err(error) = self.mark(&*chosen.engine) {
             return Ok(fail(broken(format!("the worker's folders: {error}"))));
         }
         if let Some(done) = self.go_straight(&chosen, &workspace).await? {
@@ -316,7 +316,7 @@ impl Attempt<'_> {
         };
         self.chose(&cli, explain(&items));
         let folders = |source| EngineError::Io { context: "the worker's folders".to_owned(), source };
-        self.mark(&*cli, workspace).map_err(folders)?;
+        self.mark(&*cli).map_err(folders)?;
         let planning = cli.plan(self.plan_request(workspace), &self.reports, &self.clock.stop);
         self.in_time(planning).await.map(|plan| (cli, plan))
     }
@@ -360,7 +360,7 @@ impl Attempt<'_> {
             Ok(engine) => engine,
             Err(problem) => return Ok(fail(problem)),
         };
-        if let Err(error) = self.mark(&*engine, &workspace) {
+        if let Err(error) = self.mark(&*engine) {
             return Ok(fail(broken(format!("the worker's folders: {error}"))));
         }
         self.apply(engine, workspace, plan).await
@@ -514,11 +514,11 @@ impl Attempt<'_> {
     }
 
     /// From here on, what lies in the scratch folder is this attempt's. The native engine needs none.
-    fn mark(&self, engine: &dyn Engine, workspace: &Workspace) -> std::io::Result<()> {
+    fn mark(&self, engine: &dyn Engine) -> std::io::Result<()> {
         if name(engine.kind()) == EngineName::Native {
             return Ok(());
         }
-        folders::mark(&workspace.scratch, self.claim.lease.epoch)
+        self.shop.folders.mark(self.claim.lease.run, self.claim.lease.epoch)
     }
 
     fn tell(&self, error: &EngineError) {

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use landform_base::file;
@@ -12,6 +13,9 @@ use landform_domain::template::Files;
 #[derive(Clone, Debug)]
 pub(crate) struct Folders {
     root: PathBuf,
+    /// Held while a scratch folder is taken or removed. The next attempt of a run may begin as soon as the store knows the
+    /// end of the last one, which is before that one has cleaned up.
+    handover: Arc<Mutex<()>>,
 }
 
 /// What no run has needed for so long is removed at the next start, and unpacked again if one needs it after all.
@@ -27,7 +31,7 @@ impl Folders {
         if removed > 0 {
             tracing::info!(removed, "unpacked templates that no run has needed for long were removed");
         }
-        Ok(Folders { root: root.to_owned() })
+        Ok(Folders { root: root.to_owned(), handover: Arc::default() })
     }
 
     /// The folder with these files. It is complete when it exists: it is filled elsewhere and renamed.
@@ -52,18 +56,36 @@ impl Folders {
     }
 
     /// Stays the same for all attempts of a run, so that what a dead one left can be found. There is none before an attempt
-    /// needs it ([`mark`]).
+    /// needs it ([`Folders::mark`]).
     pub(crate) fn scratch(&self, run: RunId) -> PathBuf {
         self.root.join("runs").join(run.to_string())
     }
 
-    /// What a run had on disk may hold secrets, so it goes as soon as nothing needs it.
-    pub(crate) fn remove_scratch(&self, run: RunId) {
-        if let Err(error) = std::fs::remove_dir_all(self.scratch(run))
+    /// An attempt begins to use its run's scratch folder.
+    pub(crate) fn mark(&self, run: RunId, epoch: i64) -> io::Result<()> {
+        let scratch = self.scratch(run);
+        let _turn = self.turn();
+        file::private_folder(&scratch)?;
+        std::fs::write(scratch.join(MARK), epoch.to_string())
+    }
+
+    /// What a run had on disk may hold secrets, so it goes as soon as nothing needs it. What a later attempt than this one
+    /// has begun to use stays.
+    pub(crate) fn remove_scratch(&self, run: RunId, epoch: i64) {
+        let scratch = self.scratch(run);
+        let _turn = self.turn();
+        if left_by(&scratch).is_some_and(|later| later > epoch) {
+            return;
+        }
+        if let Err(error) = std::fs::remove_dir_all(scratch)
             && error.kind() != io::ErrorKind::NotFound
         {
             tracing::warn!(%run, %error, "a run's scratch folder stays behind");
         }
+    }
+
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.handover.lock().expect("no panic while held")
     }
 
     /// The runs that have a scratch folder.
@@ -80,12 +102,6 @@ impl Folders {
 
 /// The file in a run's scratch folder that says whose it is.
 const MARK: &str = "attempt";
-
-/// An attempt begins to use a run's scratch folder.
-pub(crate) fn mark(scratch: &Path, epoch: i64) -> io::Result<()> {
-    file::private_folder(scratch)?;
-    std::fs::write(scratch.join(MARK), epoch.to_string())
-}
 
 /// The attempt that has used it last.
 pub(crate) fn left_by(scratch: &Path) -> Option<i64> {
@@ -125,6 +141,24 @@ mod tests {
         unpack(b"used");
         Folders::make(root.path()).unwrap();
         assert!(!old.exists() && used.exists());
+    }
+
+    /// The next attempt begins while the last one cleans up behind itself.
+    #[test]
+    fn an_attempt_never_removes_the_folder_of_the_next() {
+        let root = tempfile::tempdir().unwrap();
+        let folders = Folders::make(root.path()).unwrap();
+        let run = RunId::from_parts(1_000, &[1; 10]);
+        for epoch in 1..500 {
+            folders.mark(run, epoch).unwrap();
+            std::thread::scope(|both| {
+                both.spawn(|| folders.remove_scratch(run, epoch));
+                folders.mark(run, epoch + 1).expect("the folder is not taken away meanwhile");
+            });
+            assert_eq!(left_by(&folders.scratch(run)), Some(epoch + 1));
+        }
+        folders.remove_scratch(run, 500);
+        assert!(!folders.scratch(run).exists());
     }
 
     #[test]

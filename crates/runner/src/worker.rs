@@ -415,7 +415,7 @@ async fn carry_out(shop: &Shop, claim: Claim, keeper: Keeper) {
     };
     drop(keeper);
     match end {
-        End::Clean => shop.folders.remove_scratch(run),
+        End::Clean => shop.folders.remove_scratch(run, lease.epoch),
         End::Leave => {}
         End::Lost => tracing::warn!(%run, "the lease is lost"),
         given_back => {
@@ -459,7 +459,7 @@ async fn clean_up(shop: Arc<Shop>) {
             if let Err(error) = landform_base::child::sweep(&shop.folders.scratch(run), shop.grace).await {
                 tracing::warn!(%run, %error, "children of a run that has ended");
             }
-            shop.folders.remove_scratch(run);
+            shop.folders.remove_scratch(run, i64::MAX);
         }
     }
 }
