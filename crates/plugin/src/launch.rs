@@ -108,7 +108,7 @@ impl Launch {
 
     pub(crate) async fn start(self) -> Result<Started, StartError> {
         let spawn = |source| StartError::Spawn { binary: self.binary.clone(), source };
-        // Its mode is 0700, which is what protects the plaintext socket inside.
+        // Its mode is 0700, which is what protects the plaintext socket inside for as long as that has a name.
         let folder = tempfile::Builder::new().prefix("landform-").tempdir().map_err(spawn)?;
         let mut environment: BTreeMap<_, _> = [
             (MAGIC_COOKIE.0.into(), MAGIC_COOKIE.1.into()),
@@ -163,10 +163,15 @@ impl Launch {
         let handshake = Handshake::parse(&String::from_utf8_lossy(&line)).map_err(not_a_provider)?;
         tokio::spawn(discard(stdout));
         let unreachable = |detail| StartError::Unreachable { binary: self.binary.clone(), detail };
-        let client = Client::connect(handshake.socket, handshake.version, self.timeout).await;
+        let client = Client::connect(handshake.socket.clone(), handshake.version, self.timeout).await;
         let client = client.map_err(|error| unreachable(error_chain(&error)))?;
         client.ping().await.map_err(|status| unreachable(status.to_string()))?;
-        Ok(client)
+        // One connection is all it ever needs, and without a name nobody can make another: neither a program that may not
+        // see the folder but has learnt the name, nor one of the same user.
+        match std::fs::remove_file(&handshake.socket) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unreachable(error.to_string())),
+            _ => Ok(client),
+        }
     }
 
     /// The output ended without a greeting: wait for the process, to say how it ended.

@@ -61,6 +61,21 @@ async fn create(process: &Process, type_name: &str, config: Value, proposed: Val
     process.apply_resource_change(apply).await.unwrap()
 }
 
+/// What a provider knows must not be had by whoever learns the name of its socket.
+#[tokio::test]
+async fn nobody_else_can_connect_to_a_provider() {
+    let sockets = tempfile::tempdir().unwrap();
+    let binary = Binary::at(&parts::provider("hashicorp/time")).unwrap();
+    let mut launch = Launch::new(&binary.path);
+    let folder = sockets.path().to_str().unwrap().to_owned();
+    launch.surroundings.environment.insert("PLUGIN_UNIX_SOCKET_DIR".into(), folder.clone());
+    let process = Process::start(binary, launch, Arc::new(Schemas::in_memory())).await.unwrap();
+    configure(&process).await;
+    let listening = std::fs::read_to_string("/proc/net/unix").unwrap();
+    assert!(listening.contains(&folder), "it has listened there");
+    assert_eq!(std::fs::read_dir(sockets.path()).unwrap().count(), 0, "and the name is gone");
+}
+
 #[tokio::test]
 async fn the_time_provider_creates_without_being_asked_for_its_schema() {
     let folder = tempfile::tempdir().unwrap();

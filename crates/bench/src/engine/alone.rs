@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
+use base64::Engine;
 use landform_cty::Value;
-use landform_plugin::{Binary, Launch, Process, Schemas};
+use landform_plugin::{Binary, Launch, Process, Schemas, StartError};
 use landform_protocol::{Configure, Provider};
 use landform_testkit::parts;
 
@@ -39,6 +40,29 @@ pub async fn floor(options: &Options) -> Result<Rate> {
             let said = process.configure(call).await?;
             ensure!(said.is_empty(), "{said:?}");
             Ok(())
+        }
+    })
+    .await
+}
+
+/// The same provider as OpenTofu starts it: told to speak TLS, it makes a key and a certificate before it greets. Only up to
+/// that greeting, so that a whole start of this kind costs more than is measured here.
+pub async fn floor_with_certificate(options: &Options) -> Result<Rate> {
+    eprintln!("measuring the floor with a certificate …");
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+    let encoded = base64::engine::general_purpose::STANDARD.encode(made.cert.der());
+    let ours = format!("-----BEGIN CERTIFICATE-----\n{encoded}\n-----END CERTIFICATE-----\n");
+    let binary = Binary::at(&parts::provider("hashicorp/time"))?;
+    let schemas = Arc::new(Schemas::in_memory());
+    rate(options, move |_| {
+        let mut launch = Launch::new(&binary.path);
+        launch.surroundings.environment.insert("PLUGIN_CLIENT_CERT".to_owned(), ours.clone());
+        let starting = Process::start(binary.clone(), launch, schemas.clone());
+        async move {
+            match starting.await {
+                Err(StartError::NotAProvider { detail, .. }) if detail.contains("TLS") => Ok(()),
+                other => bail!("a greeting with a certificate was expected: {other:?}"),
+            }
         }
     })
     .await

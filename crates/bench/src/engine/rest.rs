@@ -61,6 +61,7 @@ pub async fn measure(options: &Options) -> Result<Vec<Figure>> {
     let own_rest = through_rest(options, &unshared).await?;
     let own_alone = alone::runs(options, desk(&unshared)?).await?;
     let floor = alone::floor(options).await?;
+    let certified = alone::floor_with_certificate(options).await?;
     let row = |what: &str, rate: &Rate, times: f64| {
         let ratio = rate.per_minute / peer.per_minute;
         Figure {
@@ -83,6 +84,10 @@ pub async fn measure(options: &Options) -> Result<Vec<Figure>> {
             goal: "≥ 70 %".to_owned(),
             held: share >= 0.7,
         },
+        Figure::base(
+            "a start as OpenTofu's, where the provider makes a certificate: up to its greeting alone",
+            format!("{:.0}/min", certified.per_minute),
+        ),
     ])
 }
 
