@@ -141,13 +141,9 @@ fn merge_locals(base: &mut Node, block: &Block) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// What is overridden is taken out of all other blocks, and the override stands beside them.
+/// What is overridden is taken out of all other blocks, and the override stands beside them. Only one block may say which
+/// providers are required: what an override says of them goes there.
 fn merge_terraform(base: &mut Node, block: &Block) {
-    let required: Vec<String> = block
-        .body
-        .get_blocks("required_providers")
-        .flat_map(|providers| providers.body.attributes().map(|attribute| attribute.key.as_str().to_owned()))
-        .collect();
     for terraform in base.get_blocks_mut("terraform") {
         // All constraints on the version count, those of override files and the others.
         for attribute in block.body.attributes().filter(|attribute| attribute.key.as_str() != "required_version") {
@@ -158,11 +154,21 @@ fn merge_terraform(base: &mut Node, block: &Block) {
                 terraform.body.remove_blocks(kind);
             }
         }
-        for providers in terraform.body.get_blocks_mut("required_providers") {
-            required.iter().for_each(|name| drop(providers.body.remove_attribute(name)));
+    }
+    let mut block = block.clone();
+    let mut blocks: Vec<&mut Block> = base.get_blocks_mut("terraform").collect();
+    let listed = blocks.iter_mut().find_map(|block| block.body.get_blocks_mut("required_providers").next());
+    if let Some(listed) = listed {
+        for required in block.body.remove_blocks("required_providers") {
+            for structure in &required.body {
+                match structure {
+                    Structure::Attribute(attribute) => set(&mut listed.body, attribute),
+                    Structure::Block(inner) => listed.body.push(inner.clone()),
+                }
+            }
         }
     }
-    base.push(block.clone());
+    base.push(block);
 }
 
 fn merge_provider(base: &mut Node, block: &Block) -> Result<(), Diagnostic> {
