@@ -85,7 +85,7 @@ fn init_leaves_what_tofu_leaves() {
     assert_eq!(ours.file(".terraform.lock.hcl"), theirs.file(".terraform.lock.hcl"));
     // OpenTofu needs no init of its own, and both find the same once more.
     ours.tofu(&["plan", "-no-color"]);
-    let again = text(&ours.native(&["init"]));
+    let again = text(&ours.native(&["init", "-backend=false", "-reconfigure"]));
     assert!(again.contains("Using previously-installed registry.opentofu.org/hashicorp/time"), "{again}");
     let wrong = ours.file(".terraform.lock.hcl").replace("h1:", "h1:x");
     ours.tofu.write(".terraform.lock.hcl", &wrong).unwrap();

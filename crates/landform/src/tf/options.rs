@@ -52,6 +52,12 @@ pub struct InitOptions {
     /// Choose the newest versions that are allowed, whatever the lock file says.
     #[arg(long)]
     pub upgrade: bool,
+    /// Accepted; a folder with a backend is left to OpenTofu.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub backend: bool,
+    /// Accepted, likewise.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub reconfigure: bool,
     /// Accepted; nothing is asked.
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", action = clap::ArgAction::Set)]
     pub input: bool,
