@@ -10,6 +10,7 @@ mod connection;
 mod deployment;
 mod drift;
 mod event;
+mod json;
 mod problem;
 mod resource;
 mod run;
@@ -30,6 +31,7 @@ pub use deployment::{
 };
 pub use drift::{Drift, DriftGroup, DriftList, DriftSchedule, DriftScheduled, DriftedDeployment, FailedCheck};
 pub use event::{Event, EventBody, EventList};
+pub use json::read_json;
 pub use problem::ProblemBody;
 pub use resource::{Resource, ResourceList};
 pub use run::{

@@ -97,7 +97,7 @@ fn read(path: &std::path::Path) -> Result<ConnectionSpec, Failure> {
     };
     let hint = "It holds {\"variables\": {\"name\": value}, \"environment\": {\"NAME\": \"text\"}}.";
     let bytes = bytes.map_err(|e| Failure::usage(format!("{}: {e}", path.display()), hint))?;
-    serde_json::from_slice(&bytes).map_err(|e| Failure::usage(format!("{}: {e}", path.display()), hint))
+    landform_api::read_json(&bytes).map_err(|e| Failure::usage(format!("{}: {e}", path.display()), hint))
 }
 
 #[cfg(test)]

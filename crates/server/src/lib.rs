@@ -100,6 +100,7 @@ fn furnish(router: Router<Server>, server: Server) -> Router {
     router
         .route("/healthz", get(health))
         .route("/readyz", get(ready))
+        .method_not_allowed_fallback(unknown_method)
         .fallback(unknown_route)
         .layer(TraceLayer::new_for_http().make_span_with(span))
         .with_state(server)
@@ -126,6 +127,11 @@ async fn ready(State(server): State<Server>) -> Result<Json<serde_json::Value>, 
 async fn openapi(State(server): State<Server>) -> Response {
     let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     (kind, server.openapi.to_string()).into_response()
+}
+
+/// At what is open to everybody. The router adds which methods there are.
+async fn unknown_method(request: Request) -> Refusal {
+    route::gate::not_allowed(&request)
 }
 
 /// Under `/v1`, what is not there is nobody's business without a token.

@@ -10,6 +10,8 @@ use landform_store::StoreError;
 pub(crate) struct Refusal {
     problem: Problem,
     status: StatusCode,
+    /// The methods that there are instead.
+    allow: Option<String>,
 }
 
 impl Refusal {
@@ -20,6 +22,10 @@ impl Refusal {
     /// For what HTTP has a status of its own for and the product has not.
     pub fn with_status(self, status: StatusCode) -> Refusal {
         Refusal { status, ..self }
+    }
+
+    pub fn allowing(self, methods: String) -> Refusal {
+        Refusal { allow: Some(methods), ..self }
     }
 }
 
@@ -49,7 +55,7 @@ impl From<Problem> for Refusal {
             // A run that failed is no failed request; whoever sends its problem as one has a bug.
             Class::Failed | Class::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        Refusal { problem, status }
+        Refusal { problem, status, allow: None }
     }
 }
 
@@ -68,6 +74,9 @@ impl IntoResponse for Refusal {
         let mut response = (self.status, Json(self.body())).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(methods) = self.allow.as_deref().and_then(|methods| HeaderValue::from_str(methods).ok()) {
+            headers.insert(header::ALLOW, methods);
+        }
         match self.status {
             StatusCode::UNAUTHORIZED => {
                 headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use futures::StreamExt;
 use landform_domain::{Actor, Code, ConnectionName, DeploymentName, Problem, RunId, TemplateName, TenantName};
 use serde::de::DeserializeOwned;
@@ -107,11 +107,12 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     async fn from_request(request: Request, _state: &S) -> Result<JsonBody<T>, Refusal> {
         let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         if kind.is_some_and(|kind| !kind.to_ascii_lowercase().contains("json")) {
-            return Err(Refusal::new(Code::RequestInvalid, "the body is not declared as JSON"));
+            let refusal = Refusal::new(Code::RequestInvalid, "the body is not declared as `application/json`");
+            return Err(refusal.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         }
         let bytes = whole_body(request.into_body(), LARGEST_JSON).await?;
         let bytes = if bytes.is_empty() { Bytes::from_static(b"{}") } else { bytes };
-        let read = serde_json::from_slice(&bytes);
+        let read = landform_api::read_json(&bytes);
         read.map(JsonBody).map_err(|e| Refusal::new(Code::RequestInvalid, format!("the body cannot be read: {e}")))
     }
 }

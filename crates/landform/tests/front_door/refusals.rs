@@ -79,6 +79,20 @@ async fn whatever_is_wrong_is_said_with_a_code_and_a_hint() {
         refused(ask(Method::PUT, path).json(&wrong), S::BAD_REQUEST, "request_invalid").await;
     }
     refused(ask(Method::PUT, path).body("{"), S::BAD_REQUEST, "request_invalid").await;
+    let form =
+        ask(Method::PUT, path).body(spec.to_string()).header("content-type", "application/x-www-form-urlencoded");
+    refused(form, S::UNSUPPORTED_MEDIA_TYPE, "request_invalid").await;
+    for twice in [
+        r#"{"template": "it", "inputs": {"a": 1, "a": 2}}"#,
+        r#"{"template": "it", "inputs": {"a": [{"b": 1, "b": 1}]}}"#,
+    ] {
+        refused(ask(Method::PUT, path).body(twice), S::BAD_REQUEST, "request_invalid").await;
+        let line =
+            format!("{{\"method\": \"put\", \"tenant\": \"acme\", \"deployment\": \"site\", \"spec\": {twice}}}");
+        let answer = ask(Method::POST, "/v1/batch").body(line).send().await.unwrap().json::<Value>().await.unwrap();
+        assert_eq!((&answer["status"], &answer["problem"]["code"]), (&json!(400), &json!("request_invalid")));
+        assert!(answer["problem"]["detail"].as_str().unwrap().contains("stands there twice"), "{answer}");
+    }
     refused(ask(Method::PUT, path).json(&spec).header("prefer", "wait=x"), S::BAD_REQUEST, "request_invalid").await;
     refused(ask(Method::PUT, path).json(&spec).header("if-match", "3"), S::BAD_REQUEST, "request_invalid").await;
     let masked = json!({"template": "it", "inputs": {"a": "(sensitive)"}});
@@ -106,6 +120,24 @@ fn gzipped_tar(entries: &[(&str, tar::EntryType, &[u8])]) -> Vec<u8> {
         tar.append(&header, *content).unwrap();
     }
     tar.into_inner().unwrap().finish().unwrap()
+}
+
+/// With what there is instead, as HTTP wants it; also where no token is needed.
+#[tokio::test]
+async fn a_method_that_is_not_there_is_answered_with_those_that_are() {
+    let door = Door::open(Memory::Sqlite).await;
+    for (method, path, allowed) in [
+        (Method::PATCH, "/v1/tenants", "GET, HEAD"),
+        (Method::POST, "/v1/tenants/acme", "GET, PUT, DELETE, HEAD"),
+        (Method::GET, "/v1/batch", "POST"),
+        (Method::PUT, "/v1/state/acme/site", "GET, POST, DELETE, LOCK, UNLOCK, HEAD"),
+        (Method::POST, "/healthz", "GET,HEAD"),
+        (Method::DELETE, "/openapi.json", "GET,HEAD"),
+    ] {
+        let answer = door.landform.request(method.clone(), path).send().await.unwrap();
+        assert_eq!(answer.headers()["allow"], allowed, "{method} {path}");
+        refused(door.landform.request(method, path), StatusCode::METHOD_NOT_ALLOWED, "route_unknown").await;
+    }
 }
 
 #[tokio::test]

@@ -53,7 +53,7 @@ async fn answer(server: Server, actor: Actor, number: u64, line: Result<Vec<u8>,
 }
 
 async fn one(server: &Server, actor: &Actor, line: &[u8]) -> Result<landform_api::Run, Refusal> {
-    let line: BatchLine = serde_json::from_slice(line)
+    let line: BatchLine = landform_api::read_json(line)
         .map_err(|e| Refusal::new(Code::RequestInvalid, format!("the line cannot be read: {e}")))?;
     if !actor.sees(&line.tenant) {
         return Err(unknown_tenant(&line.tenant));

@@ -46,7 +46,7 @@ async fn enter(of_path: &[Route], server: Server, mut request: Request) -> Resul
     let actor = identify(&server, request.headers(), request.extensions()).await?;
     let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
     let Some(route) = of_path.iter().find(|route| route.method == *method) else {
-        return Err(unknown_method(&request));
+        return Err(unknown_method(&request, of_path));
     };
     check_tenancy(&server, route, &actor, &mut request).await?;
     actor.require(route.right)?;
@@ -116,7 +116,16 @@ async fn named<T: std::str::FromStr<Err = Problem>>(request: &mut Request, name:
     Ok(names.get(name).map(String::as_str).unwrap_or_default().parse::<T>()?)
 }
 
-fn unknown_method(request: &Request) -> Refusal {
+fn unknown_method(request: &Request, of_path: &[Route]) -> Refusal {
+    let mut allowed: Vec<&str> = of_path.iter().map(|route| route.method.as_str()).collect();
+    // What can be read has its headers, too.
+    if allowed.contains(&"GET") {
+        allowed.push("HEAD");
+    }
+    not_allowed(request).allowing(allowed.join(", "))
+}
+
+pub(crate) fn not_allowed(request: &Request) -> Refusal {
     let path = request.extensions().get::<OriginalUri>().map_or(request.uri().path(), |uri| uri.0.path());
     let shown: String = path.chars().take(200).collect();
     let refusal = Refusal::new(Code::RouteUnknown, format!("{} is not possible at {shown}", request.method()));
