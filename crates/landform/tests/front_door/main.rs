@@ -6,6 +6,7 @@ mod connections;
 mod drill;
 mod installation;
 mod interrupted;
+mod newcomer;
 mod operators;
 mod refusals;
 mod rest;

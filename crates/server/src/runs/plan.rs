@@ -1,5 +1,7 @@
 //! A run's plan, as JSON and as text. What is sensitive in it is shown to those who may see secrets.
 
+use std::collections::BTreeSet;
+
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -108,8 +110,9 @@ fn text(plan: &Value) -> String {
         write_attributes(&resource["change"], &mut text);
     }
     for (name, change) in plan["output_changes"].as_object().into_iter().flatten() {
-        if change["before"] != change["after"] || change["after_unknown"] == true {
-            text.push_str(&format!("    output {name}: {} -> {}\n", change["before"], after(change)));
+        if change["before"] != change["after"] || is_unknown_somewhere(&change["after_unknown"]) {
+            let after = shown(&change["after"], &change["after_unknown"]);
+            text.push_str(&format!("    output {name}: {} -> {after}\n", change["before"]));
         }
     }
     text.push_str(&format!("Plan: {added} to add, {changed} to change, {destroyed} to destroy.\n"));
@@ -120,7 +123,7 @@ fn write_attributes(change: &Value, text: &mut String) {
     let empty = json!({});
     let (before, new) = (change["before"].as_object(), change["after"].as_object());
     let unknown = change["after_unknown"].as_object().unwrap_or(empty.as_object().expect("an object"));
-    let names: std::collections::BTreeSet<&String> = before
+    let names: BTreeSet<&String> = before
         .into_iter()
         .flat_map(Map::keys)
         .chain(new.into_iter().flat_map(Map::keys))
@@ -129,11 +132,11 @@ fn write_attributes(change: &Value, text: &mut String) {
     for name in names {
         let old = before.and_then(|map| map.get(name)).unwrap_or(&Value::Null);
         let value = new.and_then(|map| map.get(name)).unwrap_or(&Value::Null);
-        let is_unknown = unknown.get(name).is_some_and(|mark| *mark == true);
-        if old == value && !is_unknown {
+        let unknown = unknown.get(name).unwrap_or(&Value::Null);
+        if old == value && !is_unknown_somewhere(unknown) {
             continue;
         }
-        let value = if is_unknown { "(known after apply)".to_owned() } else { value.to_string() };
+        let value = shown(value, unknown);
         match old {
             Value::Null => text.push_str(&format!("        {name} = {value}\n")),
             old => text.push_str(&format!("        {name} = {old} -> {value}\n")),
@@ -141,8 +144,37 @@ fn write_attributes(change: &Value, text: &mut String) {
     }
 }
 
-fn after(change: &Value) -> String {
-    if change["after_unknown"] == true { "(known after apply)".to_owned() } else { change["after"].to_string() }
+fn is_unknown_somewhere(unknown: &Value) -> bool {
+    match unknown {
+        Value::Array(items) => items.iter().any(is_unknown_somewhere),
+        Value::Object(map) => map.values().any(is_unknown_somewhere),
+        mark => *mark == true,
+    }
+}
+
+/// A value with what is not known yet. `unknown` is true where that is the whole of it, or has the value's shape with true in
+/// it; in the value itself there is null then, or nothing.
+fn shown(value: &Value, unknown: &Value) -> String {
+    if !is_unknown_somewhere(unknown) {
+        return value.to_string();
+    }
+    match unknown {
+        Value::Array(marks) => {
+            let length = value.as_array().map_or(0, Vec::len).max(marks.len());
+            let item = |at: usize| shown(value.get(at).unwrap_or(&Value::Null), marks.get(at).unwrap_or(&Value::Null));
+            format!("[{}]", (0..length).map(item).collect::<Vec<_>>().join(","))
+        }
+        Value::Object(marks) => {
+            let names: BTreeSet<&String> =
+                value.as_object().into_iter().flat_map(Map::keys).chain(marks.keys()).collect();
+            let entry = |name: &String| {
+                let part = shown(value.get(name).unwrap_or(&Value::Null), marks.get(name).unwrap_or(&Value::Null));
+                format!("{}:{part}", Value::from(name.as_str()))
+            };
+            format!("{{{}}}", names.into_iter().map(entry).collect::<Vec<_>>().join(","))
+        }
+        _ => "(known after apply)".to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -175,5 +207,30 @@ mod tests {
         assert!(text.contains("~ a.b will be updated in-place"), "{text}");
         assert!(text.contains("name = \"x\" -> \"y\"") && text.contains("id = (known after apply)"), "{text}");
         assert!(text.ends_with("Plan: 0 to add, 1 to change, 0 to destroy.\n"), "{text}");
+    }
+
+    #[test]
+    fn what_is_not_known_yet_is_not_shown_as_null() {
+        let plan = json!({
+            "resource_changes": [{
+                "address": "a.b",
+                "change": {
+                    "actions": ["update"],
+                    "before": {"list": ["x", null], "same": [null]},
+                    "after": {"list": ["x", null], "map": {"a": 1}, "same": [null]},
+                    "after_unknown": {"list": [false, true], "map": {"b": [true]}, "same": [false], "block": [{}]},
+                }
+            }],
+            "output_changes": {"o": {"before": ["x", null], "after": ["x", null], "after_unknown": [false, true]}}
+        });
+        let text = text(&plan);
+        for line in [
+            "        list = [\"x\",null] -> [\"x\",(known after apply)]\n",
+            "        map = {\"a\":1,\"b\":[(known after apply)]}\n",
+            "    output o: [\"x\",null] -> [\"x\",(known after apply)]\n",
+        ] {
+            assert!(text.contains(line), "{line} is not in\n{text}");
+        }
+        assert!(!text.contains("same") && !text.contains("block"), "{text}");
     }
 }

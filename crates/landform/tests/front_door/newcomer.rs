@@ -1,0 +1,36 @@
+//! What somebody stumbles over who has only the docs: nothing is silent, and nothing looks like something else.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::{Door, Memory, binary, plain_setup};
+
+fn folder(door: &Door, name: &str, text: &str) -> String {
+    let folder = door.data.path().join("templates").join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("main.tf"), text).unwrap();
+    folder.display().to_string()
+}
+
+#[tokio::test]
+async fn a_plan_shows_what_is_not_known_yet_inside_of_a_list() {
+    let door = Door::open(Memory::Sqlite).await;
+    let text = r#"
+resource "terraform_data" "a" {}
+resource "terraform_data" "b" { input = ["known", terraform_data.a.id] }
+output "ids" { value = { a = terraform_data.a.id, b = 1 } }
+"#;
+    let path = folder(&door, "list", text);
+    door.done(&["tenant", "put", "acme"]).await;
+    door.done(&["template", "push", &path]).await;
+    for engine in ["native", "cli"] {
+        let deploy =
+            ["deploy", "acme/site", "--template", "list", "--approval", "--wait", "--json", "--engine", engine];
+        let waits = door.type_in(&deploy).await;
+        assert_eq!(waits.exit, 5, "{}", waits.stderr);
+        let id = waits.json()["run"]["id"].as_str().unwrap().to_owned();
+        let plan = door.done(&["run", "plan", &id]).await.stdout;
+        assert!(plan.contains("input = [\"known\",(known after apply)]"), "{engine}: {plan}");
+        assert!(plan.contains("output ids: null -> {\"a\":(known after apply),\"b\":1}"), "{engine}: {plan}");
+    }
+}
