@@ -307,7 +307,7 @@ impl Attempt<'_> {
         let free = self.claim.engine == EngineChoice::Auto && name(engine.kind()) == EngineName::Native;
         self.chose(&engine, reasons);
         let planning = engine.plan(self.plan_request(workspace), &self.reports, &self.clock.stop);
-        let items = match self.in_time(planning).await {
+        let items = match self.in_time(self.alive(&*engine, planning)).await {
             Err(EngineError::Unsupported(items)) if free => items,
             result => return result.map(|plan| (engine, plan)),
         };
@@ -370,9 +370,20 @@ impl Attempt<'_> {
         let journal = self.journal();
         let request = ApplyRequest { workspace: &workspace, plan };
         let applying = engine.apply(request, &journal, &self.reports, &self.clock.stop);
-        match self.in_time(applying).await {
+        match self.in_time(self.alive(&*engine, applying)).await {
             Ok(applied) => Ok(self.applied(&workspace, applied, &journal)),
             Err(error) => Ok(self.not_applied(error)),
+        }
+    }
+
+    /// Sees to it that the run's log shows a sign of life. The CLI gives its own.
+    pub(crate) async fn alive<T>(&self, engine: &dyn Engine, work: impl Future<Output = T>) -> T {
+        if name(engine.kind()) != EngineName::Native {
+            return work.await;
+        }
+        tokio::select! {
+            done = work => done,
+            never = self.reports.give_signs_of_life() => match never {},
         }
     }
 

@@ -7,6 +7,7 @@
 //! Absent on purpose: serving HTTP, SQL, and how an engine works.
 
 mod accounts;
+mod at_work;
 mod attempt;
 pub mod built_in;
 mod choose;

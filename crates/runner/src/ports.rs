@@ -1,6 +1,7 @@
 //! The engine's ports, implemented on the store.
 
 use std::collections::{HashMap, VecDeque};
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
@@ -18,6 +19,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
+use crate::at_work::AtWork;
 use crate::keeper::Clock;
 use crate::seats::Seats;
 use crate::spool::Spool;
@@ -161,6 +163,7 @@ pub(crate) struct Reports {
     redactor: RwLock<Redactor>,
     /// The newest diagnostics, so that none is told twice.
     told: Mutex<VecDeque<Diagnostic>>,
+    at_work: AtWork,
 }
 
 /// What brings events to the store.
@@ -196,7 +199,17 @@ impl Reports {
         let dropped = Arc::new(AtomicU64::new(0));
         let belt = Mutex::new(Belt::start(store.clone(), lease.clone(), dropped.clone()));
         let (peak_memory, redactor) = (AtomicU64::new(0), RwLock::new(redactor));
-        Reports { store, lease, belt, dropped, peak_memory, redactor, told: Mutex::default() }
+        let (told, at_work) = (Mutex::default(), AtWork::default());
+        Reports { store, lease, belt, dropped, peak_memory, redactor, told, at_work }
+    }
+
+    /// Reports what takes long, again and again; never ends.
+    pub(crate) async fn give_signs_of_life(&self) -> Infallible {
+        loop {
+            let (notes, quiet) = self.at_work.due(std::time::Instant::now());
+            notes.into_iter().for_each(|note| self.report(note));
+            tokio::time::sleep(quiet).await;
+        }
     }
 
     /// Hides these from now on, too.
@@ -254,6 +267,7 @@ impl Progress for Reports {
             }
             told.push_back(diagnostic.clone());
         }
+        self.at_work.hear(&event, std::time::Instant::now());
         let Ok(mut value) = serde_json::to_value(&event) else { return };
         redact(&mut value, &self.redactor.read().expect("no panic while held"));
         if self.belt.lock().expect("no panic while held").sender.try_send(value).is_err() {

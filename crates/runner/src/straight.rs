@@ -23,7 +23,7 @@ impl Attempt<'_> {
         let request = self.plan_request(workspace);
         let journal = self.journal();
         let going = straight.go(request, &gate, &journal, &self.reports, &self.clock.stop);
-        let gone = self.in_time(going).await;
+        let gone = self.in_time(self.alive(&*chosen.engine, going)).await;
         let answer = gate.answer.into_inner().expect("no panic while held");
         Ok(match (gone, answer) {
             // Planning says it again; and where the choice of the engine is free, another one may be able to do it.

@@ -12,6 +12,26 @@ fn folder(door: &Door, name: &str, text: &str) -> String {
     folder.display().to_string()
 }
 
+const SLEEP: &str = r#"
+terraform {
+  required_providers {
+    time = { source = "hashicorp/time" }
+  }
+}
+resource "time_sleep" "slow" { create_duration = "11s" }
+"#;
+
+#[tokio::test]
+async fn a_create_that_takes_long_gives_a_sign_of_life() {
+    let door = Door::open(Memory::Sqlite).await;
+    let path = folder(&door, "sleep", SLEEP);
+    door.done(&["tenant", "put", "acme"]).await;
+    door.done(&["template", "push", &path]).await;
+    let said = door.done(&["deploy", "acme/site", "--template", "sleep", "--engine", "native", "--wait"]).await;
+    assert!(said.stderr.contains("time_sleep.slow: still at work after 10 s"), "{}", said.stderr);
+    assert!(!said.stderr.contains("after 20 s"), "{}", said.stderr);
+}
+
 #[tokio::test]
 async fn a_plan_shows_what_is_not_known_yet_inside_of_a_list() {
     let door = Door::open(Memory::Sqlite).await;
