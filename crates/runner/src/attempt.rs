@@ -426,7 +426,9 @@ impl Attempt<'_> {
             return self.overtime().map_or(Done::End(End::GiveBack), fail);
         }
         self.tell(&error);
-        fail(report::engine_failure(Code::PlanFailed, &error, |text| self.reports.redact(text)))
+        let adopting = self.claim.adopt.iter().any(|adoption| report::is_about(&error, &adoption.address));
+        let code = if adopting { Code::AdoptionFailed } else { Code::PlanFailed };
+        fail(report::engine_failure(code, &error, |text| self.reports.redact(text)))
     }
 
     pub(crate) fn not_applied(&self, error: EngineError) -> Done {

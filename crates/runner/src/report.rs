@@ -79,6 +79,15 @@ pub(crate) fn engine_failure(code: Code, error: &EngineError, redactor: impl Fn(
     }
 }
 
+/// Whether an engine failed at this object: it says so, or names it.
+pub(crate) fn is_about(error: &EngineError, address: &str) -> bool {
+    let EngineError::Diagnostics(diagnostics) = error else { return false };
+    let about = |said: &Diagnostic| {
+        said.address.as_deref() == Some(address) || said.summary.contains(address) || said.detail.contains(address)
+    };
+    diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).any(about)
+}
+
 fn bounded(text: &str) -> String {
     match text.char_indices().nth(LONGEST_MESSAGE) {
         Some((end, _)) => format!("{}…", &text[..end]),

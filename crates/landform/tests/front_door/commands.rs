@@ -177,6 +177,7 @@ async fn a_wrong_adoption_is_refused_and_taken_back() {
         let said = door.type_in(&["again", "acme/site", "--adopt", "terraform_data.typo=x", "--wait"]).await;
         assert_eq!(said.exit, 1, "{}{}", said.stdout, said.stderr);
         assert!(said.stderr.contains("Configuration for import target does not exist"), "{engine}: {}", said.stderr);
+        assert!(said.stderr.contains("--absent ADDRESS"), "the hint is about adoptions: {}", said.stderr);
         let said = door.type_in(&["--json", "again", "acme/site", "--absent", "terraform_data.it"]).await;
         assert_eq!(said.exit, 3);
         assert_eq!(serde_json::from_str::<Value>(&said.stderr).unwrap()["code"], "adoption_unknown");

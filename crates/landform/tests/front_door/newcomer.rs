@@ -54,3 +54,25 @@ output "ids" { value = { a = terraform_data.a.id, b = 1 } }
         assert!(plan.contains("output ids: null -> {\"a\":(known after apply),\"b\":1}"), "{engine}: {plan}");
     }
 }
+
+/// The wish is in the way of the destroy; without it the destroy, which is what the deployment shall be now, goes on.
+#[tokio::test]
+async fn a_destroy_that_a_wrong_adoption_stopped_is_finished_without_it() {
+    let door = Door::open(Memory::Sqlite).await;
+    let path = folder(&door, "one", "resource \"terraform_data\" \"it\" {}\n");
+    door.done(&["tenant", "put", "acme"]).await;
+    door.done(&["template", "push", &path]).await;
+    for engine in ["native", "cli"] {
+        door.done(&["deploy", "acme/site", "--template", "one", "--engine", engine, "--wait"]).await;
+        let said = door.type_in(&["again", "acme/site", "--adopt", "terraform_data.typo=x", "--wait"]).await;
+        assert!(said.exit == 1 && said.stderr.contains("(adoption_failed)"), "{engine}: {}", said.stderr);
+        let hint = said.stderr.lines().find(|line| line.starts_with("hint: ")).unwrap();
+        assert!(hint.contains("landform again TENANT/NAME --absent ADDRESS"), "{hint}");
+        let said = door.type_in(&["destroy", "acme/site", "--wait"]).await;
+        assert!(said.exit == 1 && said.stderr.contains("(adoption_pending)"), "{engine}: {}", said.stderr);
+        let run =
+            door.done(&["again", "acme/site", "--absent", "terraform_data.typo", "--wait", "--json"]).await.json();
+        assert_eq!((&run["run"]["kind"], &run["run"]["status"]), (&json!("destroy"), &json!("succeeded")));
+        assert_eq!(door.type_in(&["output", "acme/site"]).await.exit, 3, "it is gone");
+    }
+}
