@@ -59,7 +59,7 @@ pub struct Audit {
 /// Whoever can read the master key may do everything anyway.
 async fn new_admin(database: Option<&str>, connection: &Connection, json: bool) -> Result<(), Failure> {
     let data = connection.data_folder()?;
-    let options = landform_store::Options::new(house::location(database, &data), house::master_key(&data)?);
+    let options = landform_store::Options::new(house::location(database, &data)?, house::master_key(&data)?);
     let opened = landform_store::Store::open(options).await.map_err(house::not_opened)?;
     let new =
         NewToken { name: "an admin from the data folder".into(), role: Role::Admin, tenant: None, lifetime: None };

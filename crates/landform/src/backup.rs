@@ -36,6 +36,7 @@ pub struct Restore {
 
 pub async fn backup(args: Backup, connection: &Connection, json: bool) -> Result<(), Failure> {
     let (data, folder) = (connection.data_folder()?, &args.folder);
+    let from = location(args.database.as_deref(), &data)?;
     if folder.exists() {
         let hint = "Name one that does not exist: a backup is never written over another.";
         return Err(Failure::usage(format!("{} is there already", folder.display()), hint));
@@ -49,7 +50,7 @@ pub async fn backup(args: Backup, connection: &Connection, json: bool) -> Result
         std::fs::remove_dir_all(&part).map_err(failed)?;
     }
     file::private_folder(&part).map_err(failed)?;
-    let copied = back_up(&location(args.database.as_deref(), &data), &part).await.map_err(|e| broken(e.to_string()));
+    let copied = back_up(&from, &part).await.map_err(|e| broken(e.to_string()));
     let whole = copied.and_then(|()| match args.with_master_key {
         false => Ok(()),
         true => {
@@ -79,9 +80,9 @@ pub async fn restore(args: Restore, connection: &Connection, json: bool) -> Resu
         return Err(Failure::usage(format!("there is no backup in {}", args.folder.display()), hint));
     }
     let house = House::enter(connection)?;
-    bring_key(&args.folder, &house)?;
     let database = args.database.as_deref();
-    let location = location(database, &house.data);
+    let location = location(database, &house.data)?;
+    bring_key(&args.folder, &house)?;
     if let Location::Postgres(_) = location {
         // It makes the tables.
         house.open_store(database, master_key(&house.data)?).await?.close().await;

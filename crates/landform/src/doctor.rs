@@ -7,8 +7,6 @@ use std::time::Duration;
 use clap::Args;
 use landform_api::RunFilter;
 use landform_base::seal::MasterKey;
-use landform_base::secret::SecretString;
-use landform_store::Location;
 use serde::Serialize;
 
 use crate::connection::Connection;
@@ -152,9 +150,9 @@ fn disk(data: &Path) -> Finding {
 }
 
 async fn store(options: &Options, data: &Path) -> Vec<Finding> {
-    let location = match &options.database {
-        Some(url) => Location::Postgres(SecretString::from(url.as_str())),
-        None => Location::Sqlite(data.to_owned()),
+    let location = match house::location(options.database.as_deref(), data) {
+        Ok(location) => location,
+        Err(failure) => return vec![bad("store", failure.detail(), house::WHICH_DATABASE)],
     };
     let probe = match landform_store::probe(&location).await {
         Ok(probe) => probe,

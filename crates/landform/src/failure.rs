@@ -57,6 +57,10 @@ impl Failure {
         Failure::new(Exit::Broken, "broken", detail, hint)
     }
 
+    pub fn detail(&self) -> &str {
+        &self.problem.detail
+    }
+
     /// Says what happened on standard error and gives the exit code.
     pub fn report(&self, json: bool) -> ExitCode {
         if json {

@@ -42,18 +42,27 @@ impl House {
     }
 
     pub async fn open_store(&self, database: Option<&str>, key: MasterKey) -> Result<Store, Failure> {
-        let opened = Store::open(Options::new(location(database, &self.data), key)).await;
+        let opened = Store::open(Options::new(location(database, &self.data)?, key)).await;
         opened.map(|opened| opened.store).map_err(not_opened)
     }
 }
 
 /// Where the store is: SQLite in the data folder unless a PostgreSQL is named.
-pub fn location(database: Option<&str>, data: &Path) -> Location {
-    match database {
-        Some(url) => Location::Postgres(SecretString::from(url)),
-        None => Location::Sqlite(data.to_owned()),
-    }
+pub fn location(database: Option<&str>, data: &Path) -> Result<Location, Failure> {
+    let Some(url) = database else { return Ok(Location::Sqlite(data.to_owned())) };
+    // Of what is no such address nothing is repeated but its first word: the rest may be a password.
+    let detail = match url.split_once("://") {
+        Some(("postgres" | "postgresql", _)) => return Ok(Location::Postgres(SecretString::from(url))),
+        Some((kind, _)) if !kind.is_empty() && kind.chars().all(|c| c.is_ascii_alphanumeric()) => {
+            format!("--database names no PostgreSQL: its address begins with `{kind}://`")
+        }
+        _ => "--database names no PostgreSQL: it is no address".to_owned(),
+    };
+    Err(Failure::usage(detail, WHICH_DATABASE))
 }
+
+pub const WHICH_DATABASE: &str = "Give postgres://USER:PASSWORD@HOST:PORT/DATABASE, or leave --database (LANDFORM_DATABASE) \
+    out: then it is SQLite in the data folder.";
 
 /// From the environment, or from the data folder, where it is made when there is none.
 pub fn master_key(data: &Path) -> Result<MasterKey, Failure> {
@@ -98,6 +107,10 @@ fn refuse_a_new_key_for_an_old_store(data: &Path) -> Result<(), Failure> {
 pub fn not_opened(error: StoreError) -> Failure {
     match error {
         StoreError::InUse(_) => Failure::broken(error.to_string(), "Stop the server first."),
+        StoreError::Unavailable(_) => Failure::broken(
+            error.to_string(),
+            "Is the database there? `landform doctor`, with the same --database, looks at the whole installation.",
+        ),
         error => broken(error.to_string()),
     }
 }

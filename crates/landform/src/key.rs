@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::connection::Connection;
 use crate::failure::Failure;
-use crate::house::{House, MASTER_KEY, NEXT_MASTER_KEY, broken, current_master_key};
+use crate::house::{House, MASTER_KEY, NEXT_MASTER_KEY, broken, current_master_key, location};
 use crate::show;
 
 #[derive(Subcommand, Debug)]
@@ -27,6 +27,8 @@ fn seconds_since_1970() -> u64 {
 pub async fn run(command: Command, connection: &Connection, json: bool) -> Result<(), Failure> {
     let Command::Rotate { database } = command;
     let house = House::enter(connection)?;
+    // Before there is a new key, which a server would ask about.
+    location(database.as_deref(), &house.data)?;
     let (current, next) = (house.file(MASTER_KEY), house.file(NEXT_MASTER_KEY));
     let old = current_master_key(&house.data)?;
     // On disk before anything is sealed with it. If it is there already, an earlier change was interrupted, and goes on.

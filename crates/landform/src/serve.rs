@@ -331,7 +331,7 @@ pub fn in_path(program: &str) -> Option<PathBuf> {
 }
 
 async fn open_store(options: &Options, data: &Path) -> Result<Store, Failure> {
-    let location = house::location(options.database.as_deref(), data);
+    let location = house::location(options.database.as_deref(), data)?;
     let mut store_options = landform_store::Options::new(location, house::master_key(data)?);
     let providers = Some(places(options, data));
     store_options.reader = Arc::new(LanguageReader { policy: options.policy(), providers });
@@ -346,7 +346,7 @@ async fn open_store(options: &Options, data: &Path) -> Result<Store, Failure> {
         tracing::info!(path = %path.display(), "made an admin token");
         Ok(())
     });
-    let store = Store::open(store_options).await.map_err(|e| house::broken(e.to_string()))?.store;
+    let store = Store::open(store_options).await.map_err(house::not_opened)?.store;
     store.check_master_key().await.map_err(|e| {
         Failure::broken(
             format!("the master key does not open what is in this store: {e}"),

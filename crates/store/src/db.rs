@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use sqlx::postgres::PgPoolOptions;
-use sqlx::{AssertSqlSafe, Connection, Either, Executor, PgPool, Postgres, SqlitePool, Transaction};
+use sqlx::{AssertSqlSafe, Connection, Either, Executor, PgConnection, PgPool, Postgres, SqlitePool, Transaction};
+use tokio::time::Instant;
 
 use crate::error::StoreError;
 use crate::group::{Turn, Writer};
@@ -35,6 +36,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The same for PostgreSQL. It may be away altogether: whoever asks over REST learns that before a client gives up, and a run
 /// asks again.
 const POSTGRES_PATIENCE: Duration = Duration::from_secs(10);
+/// How often it is asked for at the start while it is away.
+const POSTGRES_AGAIN: Duration = Duration::from_millis(500);
 /// A connection to PostgreSQL that was in use a moment ago is taken without asking whether it is still there.
 const ASKED_AFTER: Duration = Duration::from_secs(1);
 
@@ -47,6 +50,7 @@ impl Db {
     }
 
     pub(crate) async fn open_postgres(url: &str) -> Result<Db> {
+        await_postgres(url).await?;
         let pool = PgPoolOptions::new()
             .max_connections(POSTGRES_CONNECTIONS)
             .acquire_timeout(POSTGRES_PATIENCE)
@@ -61,7 +65,7 @@ impl Db {
             })
             .connect(url)
             .await
-            .map_err(|error| StoreError::Unavailable(format!("cannot reach PostgreSQL: {error}")))?;
+            .map_err(no_postgres)?;
         sqlx::migrate!("migrations/postgres").run(&pool).await.map_err(StoreError::migration)?;
         Ok(Db::Postgres(pool))
     }
@@ -105,6 +109,43 @@ impl Db {
             Db::Postgres(pool) => pool.close().await,
         }
     }
+}
+
+/// A pool asks again and again, says nothing, and then only that it has. So a connection is made before: what stays wrong is
+/// said at once, and a database that is not there yet is waited for, aloud.
+async fn await_postgres(url: &str) -> Result<()> {
+    let deadline = Instant::now() + POSTGRES_PATIENCE;
+    let mut told = false;
+    loop {
+        let connecting = tokio::time::timeout_at(deadline, PgConnection::connect(url)).await;
+        let error = match connecting {
+            Ok(Ok(connection)) => return connection.close().await.map_err(no_postgres),
+            Ok(Err(error)) => error,
+            Err(_) => return Err(StoreError::Unavailable("cannot reach PostgreSQL: it does not answer".into())),
+        };
+        if !may_come_yet(&error) || Instant::now() + POSTGRES_AGAIN >= deadline {
+            return Err(no_postgres(error));
+        }
+        if !told {
+            let seconds = POSTGRES_PATIENCE.as_secs();
+            tracing::warn!(%error, "PostgreSQL cannot be reached; it is waited for, {seconds} seconds at most");
+            told = true;
+        }
+        tokio::time::sleep(POSTGRES_AGAIN).await;
+    }
+}
+
+/// Nobody listens there, or it only starts, or has no place just now.
+fn may_come_yet(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) => true,
+        sqlx::Error::Database(error) => matches!(error.code().as_deref(), Some("57P03" | "53300")),
+        _ => false,
+    }
+}
+
+fn no_postgres(error: sqlx::Error) -> StoreError {
+    StoreError::Unavailable(format!("cannot reach PostgreSQL: {error}"))
 }
 
 /// Rolled back unless committed. Whoever answers from what it has read here commits too, though it has written nothing:

@@ -76,3 +76,31 @@ async fn a_destroy_that_a_wrong_adoption_stopped_is_finished_without_it() {
         assert_eq!(door.type_in(&["output", "acme/site"]).await.exit, 3, "it is gone");
     }
 }
+
+fn serve(data: &Path, database: &str) -> (i32, String) {
+    let output = Command::new(binary())
+        .args(["serve", "--listen", "127.0.0.1:0", "--database", database, "--data"])
+        .arg(data)
+        .output()
+        .unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn a_database_that_is_not_there_is_named_with_the_reason() {
+    let data = tempfile::tempdir().unwrap();
+    for wrong in ["mysql://eve:geheim@127.0.0.1/x", "eve:geheim@127.0.0.1", "://eve:geheim@127.0.0.1", "/a/geheim/file"]
+    {
+        let (exit, said) = serve(data.path(), wrong);
+        assert!(exit == 2 && said.contains("postgres://") && !said.contains("geheim"), "{wrong}: {exit} {said}");
+    }
+    assert!(!data.path().join("admin.token").exists());
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (exit, said) = serve(data.path(), &format!("postgres://eve:geheim@127.0.0.1:{free}/x"));
+    assert_eq!(exit, 6, "{said}");
+    let first = said.lines().next().unwrap();
+    assert!(first.contains("waited for") && first.contains("refused"), "a word before the wait: {said}");
+    let error = said.lines().find(|line| line.starts_with("error: ")).unwrap();
+    assert!(error.contains("cannot reach PostgreSQL") && error.contains("refused"), "{error}");
+    assert!(said.contains("hint: ") && !said.contains("geheim") && !said.contains("pool"), "{said}");
+}
