@@ -50,6 +50,8 @@ const LITTLE_SPACE: u64 = 1 << 30;
 const NO_SPACE: u64 = 100 << 20;
 const FEW_FILES: u64 = 4096;
 const LARGE_SKEW_MILLIS: i64 = 5_000;
+const NO_ENGINE: &str = "Templates outside of the native engine cannot run. Add one with `landform engine add FILE`; a \
+    running server has it after its next start.";
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub async fn run(options: Options, connection: &Connection, json: bool) -> Result<(), Failure> {
@@ -241,6 +243,9 @@ async fn paused(connection: &Connection) -> Option<Finding> {
 
 fn engines(options: &Options, data: &Path) -> Finding {
     const WHAT: &str = "CLI engines";
+    if let Some(in_use) = engine::InUse::look(data) {
+        return engines_in_use(WHAT, in_use, data);
+    }
     let mut found = Vec::new();
     if let Some(path) = options.tofu.clone().or_else(|| crate::serve::in_path("tofu")) {
         match engine::ask(&path) {
@@ -255,10 +260,24 @@ fn engines(options: &Options, data: &Path) -> Finding {
     found.extend(shelf.iter().map(|engine| format!("{} {}", engine.name, engine.version)));
     match found.is_empty() {
         false => good(WHAT, found.join(", ")),
-        true => {
-            let advice = "Templates outside of the native engine cannot run. Add one with `landform engine add FILE`.";
-            poor(WHAT, "none", advice)
-        }
+        true => poor(WHAT, "none", NO_ENGINE),
+    }
+}
+
+/// A running server has those that it found when it started.
+fn engines_in_use(what: &'static str, in_use: Vec<String>, data: &Path) -> Finding {
+    let shelf = engine::on_shelf(data).unwrap_or_default();
+    let added = shelf.iter().map(|engine| format!("{} {}", engine.name, engine.version));
+    let not_yet: Vec<String> = added.filter(|engine| !in_use.contains(engine)).collect();
+    let has = if in_use.is_empty() { "none".to_owned() } else { in_use.join(", ") };
+    match (in_use.is_empty(), not_yet.is_empty()) {
+        (false, true) => good(what, has),
+        (true, true) => poor(what, "the running server has none", NO_ENGINE),
+        (_, false) => poor(
+            what,
+            format!("the running server has {has}, and not yet {}", not_yet.join(", ")),
+            "Restart the server: it looks for engines when it starts.",
+        ),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `landform engine`: which OpenTofu and Terraform there are. A template's `required_version` picks among them.
 
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
+use std::io::{Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -122,6 +122,41 @@ pub fn ask(file: &Path) -> Result<Found, Failure> {
     }
     let version = version.trim().parse().map_err(|e| wrong(format!("{e}")))?;
     Ok(Found { name, version, path })
+}
+
+/// What a running server writes down: which engines it has. It holds the file's lock for as long as it runs, so that whoever
+/// finds it free knows that this is of an earlier start.
+#[derive(Debug)]
+pub struct InUse {
+    _held: std::fs::File,
+}
+
+const IN_USE: &str = "engines.in-use";
+
+impl InUse {
+    /// `engines` are words such as `opentofu 1.12.6`.
+    pub fn write_down(data: &Path, engines: &[String]) -> std::io::Result<InUse> {
+        let path = data.join(IN_USE);
+        let options = std::fs::OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).clone();
+        let mut held = options.open(path)?;
+        // Whoever looks holds it for a moment only.
+        held.lock()?;
+        held.set_len(0)?;
+        held.write_all(json!({ "engines": engines }).to_string().as_bytes())?;
+        Ok(InUse { _held: held })
+    }
+
+    /// What the server on this folder has; `None` if none is running that carries out runs.
+    pub fn look(data: &Path) -> Option<Vec<String>> {
+        let mut file = std::fs::File::open(data.join(IN_USE)).ok()?;
+        if !matches!(file.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock)) {
+            return None;
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text).ok()?;
+        let written: serde_json::Value = serde_json::from_str(&text).ok()?;
+        Some(written["engines"].as_array()?.iter().filter_map(|it| it.as_str().map(str::to_owned)).collect())
+    }
 }
 
 fn shelf(data: &Path) -> PathBuf {

@@ -20,6 +20,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Connection, DEFAULT_LISTEN, token_file};
+use crate::engine::InUse;
 use crate::failure::Failure;
 use crate::house;
 use crate::inside::ToGateway;
@@ -224,7 +225,7 @@ async fn bind(address: SocketAddr, option: &str) -> Result<TcpListener, Failure>
 
 /// Carries out runs and chores until it is time to stop, and comes to an end in order.
 async fn work(options: &Options, data: &Path, store: &Store, stopping: &CancellationToken) -> Result<(), Failure> {
-    let worker = start_worker(options, data, store).await?;
+    let (worker, _in_use) = start_worker(options, data, store).await?;
     let allowed = options.allow_webhook_host.iter().cloned().collect();
     let chores = store.start_chores(landform_runner::deliver_webhooks(store.upkeep(), store, allowed));
     let chores = chores.map_err(|e| Failure::broken(e.to_string(), "The log above may say more."))?;
@@ -241,7 +242,7 @@ fn tls(options: &Options) -> Result<Option<Tls>, Failure> {
         .map_err(|e| Failure::usage(format!("no TLS: {e}"), "Name a certificate chain and its key, both in PEM."))
 }
 
-async fn start_worker(options: &Options, data: &Path, store: &Store) -> Result<Worker, Failure> {
+async fn start_worker(options: &Options, data: &Path, store: &Store) -> Result<(Worker, InUse), Failure> {
     let mirror = mirror(options, data);
     if options.providers.is_none() {
         file::private_folder(&mirror).map_err(|e| {
@@ -253,6 +254,10 @@ async fn start_worker(options: &Options, data: &Path, store: &Store) -> Result<W
     let shortcut = ToGateway::default();
     let native: Arc<dyn Engine> = Arc::new(native_engine(options, data, store, shortcut.clone()).await?);
     let engines = Engines { native: Some(native), clis: cli_engines(options, data).await? };
+    let versions: Vec<String> = engines.clis.iter().map(|engine| engine.version()).collect();
+    let in_use = InUse::write_down(data, &versions).map_err(|e| {
+        Failure::broken(format!("{}: {e}", data.display()), "Is there room, and may this user write there?")
+    })?;
     let mut settings = Settings::new(data.join("worker"));
     settings.concurrency = options.workers;
     let share = || landform_base::memory::limit().map(|bytes| bytes / 4 * 3);
@@ -267,7 +272,7 @@ async fn start_worker(options: &Options, data: &Path, store: &Store) -> Result<W
         Failure::broken(format!("the worker cannot start: {e}"), "Is another server using this folder?")
     })?;
     shortcut.open(worker.gateway().clone());
-    Ok(worker)
+    Ok((worker, in_use))
 }
 
 async fn native_engine(options: &Options, data: &Path, store: &Store, shortcut: ToGateway) -> Result<Native, Failure> {

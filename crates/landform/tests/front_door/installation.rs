@@ -96,6 +96,37 @@ async fn the_doctor_says_what_is_wrong_and_what_to_do() {
     assert!(!well.stdout.windows(url.len()).any(|text| text == url.as_bytes()), "an address may hold a password");
 }
 
+/// What was added since is no use before the next start.
+#[tokio::test]
+async fn the_doctor_knows_which_engines_a_running_server_has() {
+    let no_engine = "/bin/false".into();
+    let door = Door::open_with(Memory::Sqlite, no_engine).await;
+    let engines = |door: &Door| {
+        let found = said(&landform(door.data.path(), &["doctor", "--server", door.landform.base()]));
+        let found = found["findings"].as_array().unwrap().iter().find(|f| f["what"] == "CLI engines").unwrap().clone();
+        (found["health"].as_str().unwrap().to_owned(), found["found"].as_str().unwrap().to_owned(), found)
+    };
+    // The door opens before the engines are looked for.
+    let looked_for = async |door: &Door| {
+        while !engines(door).2.to_string().contains("running server") {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        engines(door)
+    };
+    let (health, found, _) = looked_for(&door).await;
+    assert_eq!((health.as_str(), found.as_str()), ("poor", "the running server has none"));
+    said(&landform(door.data.path(), &["engine", "add", parts::tofu().to_str().unwrap()]));
+    let (health, found, all) = engines(&door);
+    assert!(health == "poor" && found.contains("has none, and not yet opentofu 1."), "{all}");
+    assert!(all["advice"].as_str().unwrap().contains("Restart"), "{all}");
+    let door = door.restart().await;
+    while engines(&door).0 != "good" {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    let (_, found, _) = engines(&door);
+    assert!(found.starts_with("opentofu 1."), "{found}");
+}
+
 /// A key that is there and is another one's: the server would not start.
 #[tokio::test]
 async fn the_doctor_tries_the_key_on_the_store_and_asks_the_server() {
