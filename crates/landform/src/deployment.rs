@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::connection::Connection;
 use crate::failure::Failure;
-use crate::{name_of, show, watch};
+use crate::{name_of, show, variables, watch};
 
 #[derive(Args, Debug)]
 pub struct Deploy {
@@ -22,7 +22,7 @@ pub struct Deploy {
     /// A variable: `name=text` is always text, `name:=json` is any JSON value
     #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable)]
     variables: Vec<(String, Value)>,
-    /// A file with a JSON object of variables; --var wins over it
+    /// A file of variables: `NAME = VALUE` as OpenTofu has it in `.tfvars`, otherwise a JSON object; --var wins over it
     #[arg(long, value_name = "FILE")]
     var_file: Option<PathBuf>,
     /// A variable whose value is masked among the inputs; what a plan and outputs show of it, the template says
@@ -103,7 +103,7 @@ pub struct Output {
 pub async fn deploy(args: Deploy, connection: &Connection, json: bool) -> Result<(), Failure> {
     let client = connection.client()?;
     let mut inputs = match &args.var_file {
-        Some(path) => read_variables(path)?,
+        Some(path) => variables::of_file(path)?,
         None => BTreeMap::new(),
     };
     inputs.extend(args.variables);
@@ -230,17 +230,6 @@ fn variable(text: &str) -> Result<(String, Value), String> {
         }
         None => Ok((name.to_owned(), Value::from(value))),
     }
-}
-
-fn read_variables(path: &std::path::Path) -> Result<BTreeMap<String, Value>, Failure> {
-    let wrong = |reason: String| {
-        Failure::usage(
-            format!("{}: {reason}", path.display()),
-            "A variables file holds one JSON object: {\"name\": value}.",
-        )
-    };
-    let bytes = std::fs::read(path).map_err(|e| wrong(e.to_string()))?;
-    serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string()))
 }
 
 #[cfg(test)]

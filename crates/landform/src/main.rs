@@ -24,6 +24,7 @@ mod state;
 mod template;
 mod tenant;
 mod tf;
+mod variables;
 mod watch;
 mod webhook;
 

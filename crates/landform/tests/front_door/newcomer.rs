@@ -104,3 +104,27 @@ fn a_database_that_is_not_there_is_named_with_the_reason() {
     assert!(error.contains("cannot reach PostgreSQL") && error.contains("refused"), "{error}");
     assert!(said.contains("hint: ") && !said.contains("geheim") && !said.contains("pool"), "{said}");
 }
+
+#[tokio::test]
+async fn variables_come_from_a_tfvars_file_too() {
+    let door = Door::open(Memory::Sqlite).await;
+    let text = r#"
+variable "name" { type = string }
+variable "vlans" { type = list(number) }
+variable "site" { type = object({ up = bool }) }
+output "all" { value = jsonencode([var.name, var.vlans, var.site]) }
+"#;
+    let path = folder(&door, "net", text);
+    let file = door.data.path().join("site.tfvars");
+    std::fs::write(&file, "name = \"berlin\"\nvlans = [\n  10, # voice\n  20,\n]\nsite = { up = true }\n").unwrap();
+    door.done(&["tenant", "put", "acme"]).await;
+    door.done(&["template", "push", &path]).await;
+    let file = file.display().to_string();
+    let deploy = ["deploy", "acme/site", "--template", "net", "--wait", "--json", "--var-file", &file];
+    let made = door.done(&[&deploy[..], &["--var", "name=paris"]].concat()).await.json();
+    assert_eq!(made["outputs"]["all"]["value"], "[\"paris\",[10,20],{\"up\":true}]", "{made}");
+    std::fs::write(&file, "name = upper(\"x\")\n").unwrap();
+    let said = door.type_in(&deploy).await;
+    assert_eq!(said.exit, 2, "{}", said.stderr);
+    assert!(said.stderr.contains("Function calls not allowed") && said.stderr.contains("line 1"), "{}", said.stderr);
+}
