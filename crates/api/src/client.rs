@@ -16,8 +16,8 @@ use crate::{
     Accepted, AuditEntry, AuditList, BatchResult, Connection, ConnectionList, ConnectionSpec, ConnectionTest, Delivery,
     DeliveryList, Deployment, DeploymentList, DeploymentSpec, Event, EventList, FailureGroup, FailureList, Outputs,
     Paused, ProblemBody, Recovery, Reject, ResourceList, RetryAll, Rollback, Run, RunList, RunRequest, Template,
-    TemplateDetail, TemplateList, TemplateUse, TemplateUseList, TemplateVersion, Tenant, TenantList, TenantSpec,
-    Timestamp, Token, TokenList, TokenMade, TokenSpec, Webhook, WebhookList, WebhookMade, WebhookSpec,
+    TemplateDetail, TemplateList, TemplatePushed, TemplateUse, TemplateUseList, TemplateVersion, Tenant, TenantList,
+    TenantSpec, Timestamp, Token, TokenList, TokenMade, TokenSpec, Webhook, WebhookList, WebhookMade, WebhookSpec,
 };
 
 pub use drift::DriftFilter;
@@ -219,6 +219,10 @@ impl Client {
     ) -> Result<Accepted, ClientError> {
         let path = format!("{}/test", connection_path(tenant, name));
         self.read(self.request(Method::POST, &path).header("prefer", "wait=0").json(wanted)).await
+    pub async fn tenant_delete(&self, name: &TenantName) -> Result<(), ClientError> {
+        self.done(self.request(Method::DELETE, &format!("tenants/{name}"))).await
+    }
+
     }
 
     /// Without a tenant it is about webhooks of the whole fleet; so are the following.
@@ -249,7 +253,7 @@ impl Client {
         name: &TemplateName,
         archive: Vec<u8>,
         upgrade: bool,
-    ) -> Result<TemplateVersion, ClientError> {
+    ) -> Result<TemplatePushed, ClientError> {
         let request = self.request(Method::PUT, &format!("templates/{name}?upgrade={upgrade}"));
         self.read(request.header("content-type", "application/gzip").body(archive)).await
     }

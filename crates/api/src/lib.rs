@@ -39,7 +39,7 @@ pub use run::{
 };
 pub use state::{StateEdited, StateMove, StateRemove, StateVersion, StateVersionList};
 pub use template::{
-    Template, TemplateDetail, TemplateFile, TemplateList, TemplateUse, TemplateUseList, TemplateVersion,
+    Template, TemplateDetail, TemplateFile, TemplateList, TemplatePushed, TemplateUse, TemplateUseList, TemplateVersion,
 };
 pub use tenant::{Paused, Tenant, TenantList, TenantSpec};
 pub use time::Timestamp;

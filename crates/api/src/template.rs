@@ -13,6 +13,16 @@ pub struct TemplateVersion {
     pub created_at: Timestamp,
 }
 
+/// What became of a push.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct TemplatePushed {
+    #[serde(flatten)]
+    pub version: TemplateVersion,
+    /// Why the version is not locked to its providers, if it needs any. The same push once more locks it when that is mended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_locked: Option<String>,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Template {
     pub name: TemplateName,

@@ -91,6 +91,7 @@ codes! {
     TenantUnknown "tenant_unknown" NotFound "Make the tenant first: `landform tenant put NAME`, or PUT it.",
     TemplateUnknown "template_unknown" NotFound "Push the template, or name a version that exists.",
     TemplateInUse "template_in_use" Conflict "Bring the deployments that `landform template deployments` lists to another version, or destroy them.",
+    TenantInUse "tenant_in_use" Conflict "Destroy its deployments or `landform forget` them, delete its connections and webhooks, and withdraw its tokens first.",
     DeploymentUnknown "deployment_unknown" NotFound "It was never created, or its destroy has succeeded.",
     RunUnknown "run_unknown" NotFound "List the deployment's runs.",
     OutputsUnknown "outputs_unknown" NotFound "There are outputs after the first successful apply.",

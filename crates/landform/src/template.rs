@@ -57,11 +57,18 @@ pub async fn run(command: Command, connection: &Connection, json: bool) -> Resul
                 None => name_of_folder(&folder)?,
             };
             let archive = pack(&folder)?;
-            let version = client.template_push(&name, archive, upgrade).await?;
+            let pushed = client.template_push(&name, archive, upgrade).await?;
             if json {
-                show::json(&version);
+                show::json(&pushed);
             } else {
+                let version = &pushed.version;
                 println!("{}@{} ({})", version.name, version.version, &version.digest[..version.digest.len().min(12)]);
+                if let Some(why) = &pushed.not_locked {
+                    eprintln!("not locked to its providers: {why}");
+                    eprintln!(
+                        "hint: runs need them when they begin; `landform provider add`, then push again, locks it"
+                    );
+                }
             }
         }
         Command::Delete { template: (name, version) } => {

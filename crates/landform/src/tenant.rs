@@ -32,6 +32,11 @@ pub enum Command {
     },
     /// List all tenants
     List,
+    /// Delete a tenant that has no deployments, connections, webhooks and tokens any more
+    Delete {
+        #[arg(value_parser = name_of::<TenantName>)]
+        name: TenantName,
+    },
 }
 
 pub async fn run(command: Command, connection: &Connection, json: bool) -> Result<(), Failure> {
@@ -40,6 +45,11 @@ pub async fn run(command: Command, connection: &Connection, json: bool) -> Resul
         Command::Put { name, separate_approver, slots, max_deployments, max_waiting_runs } => {
             let spec = TenantSpec { separate_approver, slots, max_deployments, max_waiting_runs };
             vec![client.tenant_put(&name, &spec).await?]
+        }
+        Command::Delete { name } => {
+            client.tenant_delete(&name).await?;
+            show::done(&format!("tenant {name} is deleted"), json);
+            return Ok(());
         }
         Command::Get { name } => vec![client.tenant(&name).await?],
         Command::List => {

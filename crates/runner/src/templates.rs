@@ -7,7 +7,7 @@ use landform_domain::{Code, Inputs, Problem};
 use landform_engine::policy::Policy;
 use landform_lang::{Diagnostics, Variable};
 use landform_registry::Places;
-use landform_store::TemplateReader;
+use landform_store::{Lock, TemplateReader};
 
 use crate::attempt::denied;
 use crate::folders::unpack;
@@ -44,8 +44,8 @@ impl TemplateReader for LanguageReader {
         })
     }
 
-    fn lock(&self, files: &Files) -> Result<Option<Vec<u8>>, Problem> {
-        let Some(places) = &self.providers else { return Ok(None) };
+    fn lock(&self, files: &Files) -> Result<Lock, Problem> {
+        let Some(places) = &self.providers else { return Ok(Lock::NotNeeded) };
         Ok(locks::made_for(unpacked(files)?.path(), places))
     }
 

@@ -3,7 +3,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use landform_api::{
-    Template, TemplateDetail, TemplateFile, TemplateList, TemplateUse, TemplateUseList, TemplateVersion,
+    Template, TemplateDetail, TemplateFile, TemplateList, TemplatePushed, TemplateUse, TemplateUseList,
 };
 use landform_domain::{Actor, Code};
 use serde::Deserialize;
@@ -26,7 +26,7 @@ pub(crate) async fn push(
     names: Names,
     Asked(query): Asked<PushQuery>,
     body: Body,
-) -> Result<(StatusCode, Json<TemplateVersion>), Refusal> {
+) -> Result<(StatusCode, Json<TemplatePushed>), Refusal> {
     let name = names.template()?;
     let _permit = server.pushes.try_acquire().map_err(|_| Refusal::new(Code::Overloaded, "too many pushes at once"))?;
     let bytes = whole_body(body, archive::LARGEST_ARCHIVE).await?;
@@ -36,9 +36,10 @@ pub(crate) async fn push(
         tracing::error!(error = %e, "an archive could not be unpacked");
         Refusal::new(Code::Internal, "the archive could not be unpacked")
     })??;
-    let (version, is_new) = server.store.push_template(&name, &files, query.upgrade, &actor).await?;
-    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(view::template_version(&name, version))))
+    let pushed = server.store.push_template(&name, &files, query.upgrade, &actor).await?;
+    let status = if pushed.is_new { StatusCode::CREATED } else { StatusCode::OK };
+    let version = view::template_version(&name, pushed.version);
+    Ok((status, Json(TemplatePushed { version, not_locked: pushed.not_locked })))
 }
 
 pub(crate) async fn get(State(server): State<Server>, names: Names) -> Result<Json<Template>, Refusal> {

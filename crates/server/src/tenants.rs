@@ -29,6 +29,15 @@ pub(crate) async fn get(State(server): State<Server>, names: Names) -> Result<Js
     Ok(Json(view::tenant(server.store.tenant(&names.tenant()?).await?)))
 }
 
+pub(crate) async fn delete(
+    State(server): State<Server>,
+    Extension(actor): Extension<Actor>,
+    names: Names,
+) -> Result<StatusCode, Refusal> {
+    server.store.delete_tenant(&names.tenant()?, &actor).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 pub(crate) async fn list(
     State(server): State<Server>,
     Extension(actor): Extension<Actor>,

@@ -12,13 +12,14 @@ use serde_json::json;
 
 use crate::again::RunRequest;
 use crate::audit::{Deed, write_down};
-use crate::catalog::{resolve_template, unknown_tenant};
+use crate::catalog::resolve_template;
 use crate::connection::{Bound, bind, keep_bound, load_bound};
 use crate::db::{Row, Tx, params};
 use crate::error::StoreError;
 use crate::keys::{self, Sealer, TenantKey};
 use crate::open::Store;
 use crate::read::unknown_deployment;
+use crate::tenants::{self, unknown_tenant};
 use crate::transition::{Locked, Means, advance, append_events, load_run, lock_by_name};
 use crate::view::{self, Run};
 
@@ -271,6 +272,7 @@ fn check_generation(locked: &Locked, wanted: Option<i64>) -> Result<(), StoreErr
 
 pub(crate) async fn create_row(tx: &mut Tx, tenant: &TenantName, name: &DeploymentName) -> Result<Locked, StoreError> {
     refuse_beyond_quota(tx, tenant).await?;
+    tenants::hold(tx, tenant).await?;
     let id: DeploymentId = new_id(tx, DeploymentId::from_parts).await?;
     tx.execute(
         "INSERT INTO deployments (id, tenant, name, generation, paused, created_at, updated_at)

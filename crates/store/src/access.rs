@@ -7,10 +7,10 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::audit::{Deed, write_down};
-use crate::catalog::unknown_tenant;
 use crate::db::{Row, Tx, params};
 use crate::error::StoreError;
 use crate::open::Store;
+use crate::tenants::{self, unknown_tenant};
 
 /// A token as it may be shown: everything but itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,8 +95,10 @@ impl Store {
         let secret = generate(&id)?;
         let mut tx = self.db().begin().await?;
         if let Some(tenant) = &new.tenant {
-            let known = tx.one("SELECT name FROM tenants WHERE name = $1", params![tenant.as_str()]).await?;
-            known.filter(|_| by.sees(tenant)).ok_or_else(|| unknown_tenant(tenant))?;
+            if !by.sees(tenant) {
+                return Err(unknown_tenant(tenant));
+            }
+            tenants::hold(&mut tx, tenant).await?;
         } else if by.tenant.is_some() {
             let message = "a token that is bound to a tenant makes tokens of that tenant only";
             return Err(Problem::new(Code::Forbidden, message).into());

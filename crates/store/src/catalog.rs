@@ -1,4 +1,4 @@
-//! Tenants and templates.
+//! Templates.
 
 use landform_domain::declared::Declared;
 use landform_domain::template::{Files, LOCK_FILE};
@@ -6,22 +6,20 @@ use landform_domain::{Actor, Code, DeploymentName, Problem, TemplateName, Tenant
 use serde_json::json;
 
 use crate::audit::{Deed, write_down};
-use crate::claim::waiting::look_for_slots_again;
 use crate::db::{Row, Tx, params};
 use crate::error::StoreError;
 use crate::open::Store;
-use crate::view::{Template, TemplateVersion, Tenant};
+use crate::reader::Lock;
+use crate::view::{Template, TemplateVersion};
 
-/// What can be set for a tenant. What is not given stays as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TenantSettings {
-    /// Whoever asked for a change must not approve it.
-    pub separate_approver: Option<bool>,
-    /// Runs under way at the same time; 0 is no limit, also for the two below.
-    pub slots: Option<u32>,
-    pub most_deployments: Option<u32>,
-    /// Runs that have not ended and that no worker has taken yet.
-    pub most_waiting: Option<u32>,
+/// What became of a push.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pushed {
+    pub version: TemplateVersion,
+    /// One was added.
+    pub is_new: bool,
+    /// Why the version is not locked to its providers, if it needs any.
+    pub not_locked: Option<String>,
 }
 
 /// A deployment that wants a template.
@@ -34,93 +32,20 @@ pub struct TemplateUse {
     pub applied_version: Option<i64>,
 }
 
-macro_rules! tenant_columns {
-    () => {
-        "name, separate_approver, slots, most_deployments, most_waiting, paused, created_at"
-    };
-}
-
-const TENANT: &str = concat!("SELECT ", tenant_columns!(), " FROM tenants WHERE name = $1");
-
 impl Store {
-    /// Makes the tenant unless it exists; the flag says whether it is new.
-    pub async fn put_tenant(
-        &self,
-        name: &TenantName,
-        settings: TenantSettings,
-        by: &Actor,
-    ) -> Result<(Tenant, bool), StoreError> {
-        let mut tx = self.db().begin().await?;
-        let made = tx
-            .execute(
-                "INSERT INTO tenants (name, created_at) VALUES ($1, {now}) ON CONFLICT (name) DO NOTHING",
-                params![name.as_str()],
-            )
-            .await?;
-        if made == 1 {
-            self.inner.keys.create(&mut tx, name).await?;
-        }
-        // A limit of 0 is none, which is kept as null; one that is not given is -1 here and stays as it is.
-        let limit = |limit: Option<u32>| limit.map_or(-1, i64::from);
-        let changed = tx
-            .execute(
-                "UPDATE tenants SET separate_approver = COALESCE($2, separate_approver),
-                    slots = CASE WHEN $3 < 0 THEN slots ELSE NULLIF($3, 0) END,
-                    most_deployments = CASE WHEN $4 < 0 THEN most_deployments ELSE NULLIF($4, 0) END,
-                    most_waiting = CASE WHEN $5 < 0 THEN most_waiting ELSE NULLIF($5, 0) END
-                 WHERE name = $1 AND (separate_approver <> $2 OR $3 >= 0 AND COALESCE(slots, 0) <> $3
-                    OR $4 >= 0 AND COALESCE(most_deployments, 0) <> $4
-                    OR $5 >= 0 AND COALESCE(most_waiting, 0) <> $5)",
-                params![
-                    name.as_str(),
-                    settings.separate_approver,
-                    limit(settings.slots),
-                    limit(settings.most_deployments),
-                    limit(settings.most_waiting),
-                ],
-            )
-            .await?;
-        if settings.slots.is_some() {
-            look_for_slots_again(&mut tx, name).await?;
-        }
-        if made + changed > 0 {
-            let detail = json!({
-                "separate_approver": settings.separate_approver,
-                "slots": settings.slots,
-                "max_deployments": settings.most_deployments,
-                "max_waiting_runs": settings.most_waiting,
-            });
-            let deed = Deed { action: "tenant.put", tenant: Some(name), target: name.to_string(), detail };
-            write_down(&mut tx, by, deed).await?;
-        }
-        let row = tx.exactly_one(TENANT, params![name.as_str()]).await?;
-        tx.commit().await?;
-        self.inner.bell.ring();
-        Ok((tenant(&row)?, made == 1))
-    }
-
-    pub async fn tenant(&self, name: &TenantName) -> Result<Tenant, StoreError> {
-        let row = self.db().read_one(TENANT, params![name.as_str()]).await?;
-        tenant(&row.ok_or_else(|| unknown_tenant(name))?)
-    }
-
-    pub async fn tenants(&self) -> Result<Vec<Tenant>, StoreError> {
-        let sql = concat!("SELECT ", tenant_columns!(), " FROM tenants ORDER BY name");
-        let rows = self.db().read_all(sql, params![]).await?;
-        rows.iter().map(tenant).collect()
-    }
-
-    /// Adds a version. Files that equal the newest version's are that version; the flag says whether one was added. A
-    /// template without a lock file gets one, which stays with its version; `upgrade` chooses anew for the same files.
+    /// Adds a version. Files that equal the newest version's are that version. A template without a lock file gets one, which
+    /// stays with its version; `upgrade` chooses anew for the same files. A version that could not be locked is made again
+    /// when it can.
     pub async fn push_template(
         &self,
         name: &TemplateName,
         files: &Files,
         upgrade: bool,
         by: &Actor,
-    ) -> Result<(TemplateVersion, bool), StoreError> {
+    ) -> Result<Pushed, StoreError> {
         let pushed = files.digest();
-        let (declared, files) = self.read_template(files).await?;
+        let (declared, files, open) = self.read_template(files).await?;
+        let is_locked = |version: &TemplateVersion| version.digest != pushed.as_str();
         let digest = files.digest();
         let mut tx = self.db().begin().await?;
         let newest = tx
@@ -134,10 +59,12 @@ impl Store {
             Some(row) => {
                 let version = template_version(row)?;
                 let pushed_then = row.text_or_null("pushed")?.unwrap_or_else(|| version.digest.clone());
-                let same = version.digest == digest.as_str() || !upgrade && pushed_then == pushed.as_str();
+                let keeps_its_lock = !upgrade && pushed_then == pushed.as_str() && is_locked(&version);
+                let same = version.digest == digest.as_str() || keeps_its_lock;
                 if same && row.int_or_null("deleted_at")?.is_none() {
                     tx.commit().await?;
-                    return Ok((version, false));
+                    let not_locked = open.filter(|_| !is_locked(&version));
+                    return Ok(Pushed { version, is_new: false, not_locked });
                 }
                 version.version + 1
             }
@@ -166,17 +93,20 @@ impl Store {
         let deed = Deed { action: "template.push", tenant: None, target: name.to_string(), detail };
         write_down(&mut tx, by, deed).await?;
         tx.commit().await?;
-        Ok((version, true))
+        Ok(Pushed { version, is_new: true, not_locked: open })
     }
 
-    /// What it declares, and its files with a lock file. May take some 100 ms, so it has a thread of its own.
-    async fn read_template(&self, files: &Files) -> Result<(Declared, Files), StoreError> {
+    /// What it declares, its files with a lock file, and why there is none if there should be. May take some 100 ms, so it has a thread of its own.
+    async fn read_template(&self, files: &Files) -> Result<(Declared, Files, Option<String>), StoreError> {
         let (reader, files) = (self.inner.reader.clone(), files.clone());
-        let read = move || -> Result<(Declared, Files), Problem> {
+        let read = move || -> Result<(Declared, Files, Option<String>), Problem> {
             let declared = reader.read(&files)?;
-            let lock = if files.has(LOCK_FILE) { None } else { reader.lock(&files)? };
-            let files = lock.map(|lock| files.with(LOCK_FILE, lock)).transpose()?.unwrap_or(files);
-            Ok((declared, files))
+            let lock = if files.has(LOCK_FILE) { Lock::NotNeeded } else { reader.lock(&files)? };
+            Ok(match lock {
+                Lock::Chosen(lock) => (declared, files.with(LOCK_FILE, lock)?, None),
+                Lock::NotNeeded => (declared, files, None),
+                Lock::Open(why) => (declared, files, Some(why)),
+            })
         };
         let read = tokio::task::spawn_blocking(read).await;
         Ok(read.map_err(|_| StoreError::Corrupt("a template could not be read".into()))??)
@@ -271,6 +201,13 @@ impl Store {
         tx.commit().await
     }
 
+    /// Refuses a template that was never pushed; all versions of it may be deleted.
+    pub async fn check_template(&self, name: &TemplateName) -> Result<(), StoreError> {
+        let sql = "SELECT name FROM templates WHERE name = $1 LIMIT 1";
+        let row = self.db().read_one(sql, params![name.as_str()]).await?;
+        row.map(drop).ok_or_else(|| unknown_template(name, None))
+    }
+
     pub async fn template(&self, name: &TemplateName) -> Result<Template, StoreError> {
         let sql = "SELECT version, digest, created_at FROM templates
              WHERE name = $1 AND deleted_at IS NULL ORDER BY version";
@@ -332,28 +269,12 @@ fn declared(row: &Row) -> Result<Declared, StoreError> {
     Ok(row.text_or_null("declared")?.map(|text| serde_json::from_str(&text)).transpose()?.unwrap_or_default())
 }
 
-pub(crate) fn unknown_tenant(name: &TenantName) -> StoreError {
-    Problem::new(Code::TenantUnknown, format!("there is no tenant `{name}`")).into()
-}
-
 fn unknown_template(name: &TemplateName, version: Option<i64>) -> StoreError {
     let message = match version {
         Some(version) => format!("there is no version {version} of a template `{name}`"),
         None => format!("there is no template `{name}`"),
     };
     Problem::new(Code::TemplateUnknown, message).into()
-}
-
-fn tenant(row: &Row) -> Result<Tenant, StoreError> {
-    Ok(Tenant {
-        name: row.parsed("name")?,
-        separate_approver: row.flag("separate_approver")?,
-        slots: row.int_or_null("slots")?,
-        most_deployments: row.int_or_null("most_deployments")?,
-        most_waiting: row.int_or_null("most_waiting")?,
-        paused: row.flag("paused")?,
-        created_at: row.int("created_at")?,
-    })
 }
 
 fn template_version(row: &Row) -> Result<TemplateVersion, StoreError> {

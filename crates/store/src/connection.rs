@@ -13,6 +13,7 @@ use crate::db::{Row, Tx, params};
 use crate::error::StoreError;
 use crate::keys::Sealer;
 use crate::open::Store;
+use crate::tenants;
 
 /// What a connection holds. It cannot be printed.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -72,6 +73,7 @@ impl Store {
             environment: values.environment.keys().cloned().collect(),
         };
         let mut tx = self.db().begin().await?;
+        tenants::hold(&mut tx, tenant).await?;
         let sql = "SELECT version FROM connections WHERE tenant = $1 AND name = $2 {lock}";
         let before = tx.one(sql, params![tenant.as_str(), name.as_str()]).await?;
         let version = 1 + before.as_ref().map_or(Ok(0), |row| row.int("version"))?;

@@ -4,12 +4,12 @@ use landform_domain::{Actor, DeploymentName, TenantName};
 use serde_json::json;
 
 use crate::audit::{Deed, write_down};
-use crate::catalog::unknown_tenant;
 use crate::claim::waiting::unpark_what_is_free;
 use crate::db::{Tx, params};
 use crate::error::StoreError;
 use crate::open::Store;
 use crate::read::unknown_deployment;
+use crate::tenants::unknown_tenant;
 
 /// What is paused, or goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ async fn switch<'a>(
             Ok((Some(tenant), name.to_string()))
         }
         Scope::Tenant(tenant) => {
-            let sql = "UPDATE tenants SET paused = $2 WHERE name = $1";
+            let sql = "UPDATE tenants SET paused = $2 WHERE name = $1 AND deleted_at IS NULL";
             if tx.execute(sql, params![tenant.as_str(), paused]).await? == 0 {
                 return Err(unknown_tenant(tenant));
             }

@@ -2,12 +2,12 @@
 
 use landform_domain::{Code, ConnectionName, DeploymentId, DeploymentName, Problem, RunId, TemplateName, TenantName};
 
-use crate::catalog::unknown_tenant;
 use crate::db::{Row, params};
 use crate::drift::{DriftFact, drift_columns};
 use crate::error::StoreError;
 use crate::keys::{Kind, Sealer};
 use crate::open::Store;
+use crate::tenants::unknown_tenant;
 use crate::transition::run_columns;
 use crate::view::{self, Deployment, Event, Outputs, Run, StateVersion};
 

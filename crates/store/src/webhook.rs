@@ -10,6 +10,7 @@ use crate::audit::{Deed, write_down};
 use crate::db::{Row, params};
 use crate::error::StoreError;
 use crate::open::Store;
+use crate::tenants;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
@@ -92,6 +93,7 @@ impl Store {
         let mut tx = self.db().begin().await?;
         let row = match tenant {
             Some(tenant) => {
+                tenants::hold(&mut tx, tenant).await?;
                 let sql = "INSERT INTO webhooks (id, tenant, url, events, secret, created_at)
                      VALUES ($1, $2, $3, $4, $5, {now}) RETURNING id, url, events, created_at";
                 tx.exactly_one(sql, params![id.as_str(), tenant.as_str(), url, words, sealed]).await?

@@ -47,6 +47,8 @@ suite! {
     catalog:
         the_admin_token_is_given_once,
         tenants_are_made_once,
+        a_tenant_with_nothing_is_deleted,
+        a_tenant_is_deleted_or_used,
         template_versions_grow_with_changes;
     desired:
         the_same_put_is_the_same_run,

@@ -12,6 +12,17 @@ fn folder(door: &Door, name: &str, text: &str) -> String {
     folder.display().to_string()
 }
 
+/// A server whose mirror is empty.
+async fn without_providers() -> Door {
+    let data = tempfile::tempdir().unwrap();
+    let mirror = data.path().join("empty-mirror");
+    std::fs::create_dir(&mirror).unwrap();
+    let mut setup = plain_setup(data.path());
+    setup.providers = mirror;
+    let landform = Landform::start(&setup).await.unwrap();
+    Door { landform, setup, data, _postgres: None }
+}
+
 const SLEEP: &str = r#"
 terraform {
   required_providers {
@@ -20,6 +31,32 @@ terraform {
 }
 resource "time_sleep" "slow" { create_duration = "11s" }
 "#;
+
+#[tokio::test]
+async fn a_push_says_what_was_not_locked_and_locks_it_later() {
+    let door = without_providers().await;
+    let path = folder(&door, "sleep", SLEEP);
+    let push = ["template", "push", path.as_str()];
+    let said = door.done(&push).await;
+    assert!(said.stdout.starts_with("sleep@1 "), "{}", said.stdout);
+    assert!(said.stderr.contains("not locked") && said.stderr.contains("hashicorp/time"), "{}", said.stderr);
+    let again = door.done(&[&push[..], &["--json"]].concat()).await.json();
+    assert_eq!(again["version"], 1);
+    assert!(again["not_locked"].as_str().unwrap().contains("hashicorp/time"), "{again}");
+    let provider = parts::provider("hashicorp/time").display().to_string();
+    let mirror = door.setup.providers.display().to_string();
+    let add = ["provider", "add", &provider, "--source", "hashicorp/time", "--version", "0.14.2"];
+    door.done(&[&add[..], &["--providers", &mirror]].concat()).await;
+    // The same files once more are enough.
+    let said = door.done(&push).await;
+    assert!(said.stdout.starts_with("sleep@2 ") && said.stderr.is_empty(), "{}{}", said.stdout, said.stderr);
+    let again = door.done(&[&push[..], &["--json"]].concat()).await.json();
+    assert_eq!((&again["version"], &again["not_locked"]), (&json!(2), &Value::Null));
+    let shown = door.done(&["template", "show", "sleep"]).await.stdout;
+    assert!(shown.contains(".terraform.lock.hcl"), "{shown}");
+    let plain = folder(&door, "plain", "output \"x\" {\n  value = 1\n}\n");
+    assert!(door.done(&["template", "push", &plain]).await.stderr.is_empty(), "it needs no providers");
+}
 
 #[tokio::test]
 async fn a_create_that_takes_long_gives_a_sign_of_life() {
@@ -127,4 +164,49 @@ output "all" { value = jsonencode([var.name, var.vlans, var.site]) }
     let said = door.type_in(&deploy).await;
     assert_eq!(said.exit, 2, "{}", said.stderr);
     assert!(said.stderr.contains("Function calls not allowed") && said.stderr.contains("line 1"), "{}", said.stderr);
+}
+
+async fn a_tenant_goes_when_it_has_nothing(memory: Memory) {
+    let door = Door::open(memory).await;
+    let path = folder(&door, "one", "output \"x\" {\n  value = 1\n}\n");
+    door.done(&["template", "push", &path]).await;
+    door.done(&["tenant", "put", "acme", "--slots", "3"]).await;
+    door.done(&["deploy", "acme/site", "--template", "one", "--wait"]).await;
+    let token = json!({"name": "ci", "role": "operator", "tenant": "acme"});
+    let token = door.landform.call("POST", "/v1/tokens", Some(token)).await.unwrap();
+    let said = door.type_in(&["tenant", "delete", "acme"]).await;
+    assert_eq!(said.exit, 3, "{}", said.stderr);
+    assert!(said.stderr.contains("(tenant_in_use)"), "{}", said.stderr);
+    assert!(said.stderr.contains("1 deployment, 1 token"), "what is in the way is named: {}", said.stderr);
+    door.done(&["destroy", "acme/site", "--wait"]).await;
+    door.done(&["token", "revoke", token["token"]["id"].as_str().unwrap()]).await;
+    let deleted = door.landform.request(Method::DELETE, "/v1/tenants/acme").send().await.unwrap();
+    assert_eq!(deleted.status(), 204);
+    for line in [
+        &["tenant", "get", "acme"][..],
+        &["tenant", "delete", "acme"],
+        &["deploy", "acme/site", "--template", "one"],
+        &["pause", "acme"],
+    ] {
+        let said = door.type_in(line).await;
+        assert!(said.exit == 3 && said.stderr.contains("(tenant_unknown)"), "{line:?}: {}", said.stderr);
+    }
+    assert_eq!(door.done(&["tenant", "list", "--json"]).await.json(), json!([]));
+    // What it did stays, and its name can be given again.
+    assert_eq!(door.done(&["run", "list", "--json"]).await.json().as_array().unwrap().len(), 2);
+    let log = door.done(&["audit", "--tenant", "acme", "--json"]).await.json();
+    assert_eq!(log[0]["action"], "tenant.delete", "{log}");
+    let back = door.done(&["tenant", "put", "acme", "--json"]).await.json();
+    assert_eq!(back["slots"], Value::Null, "it is a new one: {back}");
+    door.done(&["deploy", "acme/site", "--template", "one", "--wait"]).await;
+}
+
+#[tokio::test]
+async fn a_tenant_goes_when_it_has_nothing_on_sqlite() {
+    a_tenant_goes_when_it_has_nothing(Memory::Sqlite).await;
+}
+
+#[tokio::test]
+async fn a_tenant_goes_when_it_has_nothing_on_postgres() {
+    a_tenant_goes_when_it_has_nothing(Memory::Postgres).await;
 }

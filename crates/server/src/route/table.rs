@@ -44,6 +44,7 @@ pub(crate) fn table() -> Vec<Route> {
         Route::new(get("/v1/tenants"), Read, Narrowed, tenants::list, "List the tenants").answers::<api::TenantList>(200),
         Route::new(get("/v1/tenants/{tenant}"), Read, Tenant, tenants::get, "Show a tenant").answers::<api::Tenant>(200),
         Route::new(put("/v1/tenants/{tenant}"), Administer, Fleet, tenants::put, "Make a tenant, or change its settings").takes::<api::TenantSpec>().answers::<api::Tenant>(201),
+        Route::new(delete("/v1/tenants/{tenant}"), Administer, Fleet, tenants::delete, "Delete a tenant that has nothing any more").answers_nothing(),
 
         Route::new(get("/v1/tenants/{tenant}/connections"), Read, Tenant, connections::list, "List a tenant's connections").answers::<api::ConnectionList>(200),
         Route::new(get("/v1/tenants/{tenant}/connections/{connection}"), Read, Tenant, connections::get, "Show what a connection has values for").answers::<api::Connection>(200),
@@ -66,7 +67,7 @@ pub(crate) fn table() -> Vec<Route> {
 
         Route::new(get("/v1/templates"), Read, Shared, templates::list, "List the newest versions of all templates").answers::<api::TemplateList>(200),
         Route::new(get("/v1/templates/{template}"), Read, Shared, templates::get, "List the versions of a template").answers::<api::Template>(200),
-        Route::new(put("/v1/templates/{template}"), Administer, Fleet, templates::push, "Push a template: a gzipped tar file of plain files").asks::<templates::PushQuery>().takes_raw("application/gzip").answers::<api::TemplateVersion>(201),
+        Route::new(put("/v1/templates/{template}"), Administer, Fleet, templates::push, "Push a template: a gzipped tar file of plain files").asks::<templates::PushQuery>().takes_raw("application/gzip").answers::<api::TemplatePushed>(201),
         Route::new(get("/v1/templates/{template}/versions/{version}"), Read, Shared, templates::version, "Show a version: the schema of its inputs, its files").answers::<api::TemplateDetail>(200),
         Route::new(delete("/v1/templates/{template}/versions/{version}"), Administer, Fleet, templates::delete, "Delete a version that nothing depends on").answers_nothing(),
         Route::new(get("/v1/templates/{template}/deployments"), Read, Shared, templates::uses, "Who is on which version").answers::<api::TemplateUseList>(200),

@@ -77,7 +77,7 @@ impl Place {
 
 pub async fn push(store: &Store, content: &str) -> i64 {
     let files = Files::new([("main.tf".to_string(), content.as_bytes().to_vec())]).expect("files");
-    store.push_template(&"net".parse().expect("a name"), &files, false, &eve()).await.expect("pushed").0.version
+    store.push_template(&"net".parse().expect("a name"), &files, false, &eve()).await.expect("pushed").version.version
 }
 
 pub fn write(tenant: &str, name: &str, inputs: &[(&str, Value)]) -> DeploymentWrite {
