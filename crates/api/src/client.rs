@@ -53,6 +53,19 @@ pub struct Location {
     pub deployment: DeploymentName,
 }
 
+impl Location {
+    /// What a list is narrowed to: a tenant, or one deployment.
+    pub fn narrow(
+        tenant: Option<TenantName>,
+        deployment: Option<Location>,
+    ) -> (Option<TenantName>, Option<DeploymentName>) {
+        match deployment {
+            Some(location) => (Some(location.tenant), Some(location.deployment)),
+            None => (tenant, None),
+        }
+    }
+}
+
 impl std::str::FromStr for Location {
     type Err = String;
 
@@ -206,6 +219,10 @@ impl Client {
         self.get(&format!("tenants/{tenant}/connections")).await.map(|list: ConnectionList| list.connections)
     }
 
+    pub async fn tenant_delete(&self, name: &TenantName) -> Result<(), ClientError> {
+        self.done(self.request(Method::DELETE, &format!("tenants/{name}"))).await
+    }
+
     pub async fn connection_delete(&self, tenant: &TenantName, name: &ConnectionName) -> Result<(), ClientError> {
         self.done(self.request(Method::DELETE, &connection_path(tenant, name))).await
     }
@@ -219,10 +236,6 @@ impl Client {
     ) -> Result<Accepted, ClientError> {
         let path = format!("{}/test", connection_path(tenant, name));
         self.read(self.request(Method::POST, &path).header("prefer", "wait=0").json(wanted)).await
-    pub async fn tenant_delete(&self, name: &TenantName) -> Result<(), ClientError> {
-        self.done(self.request(Method::DELETE, &format!("tenants/{name}"))).await
-    }
-
     }
 
     /// Without a tenant it is about webhooks of the whole fleet; so are the following.

@@ -2,6 +2,7 @@
 //! status, an exit code), and a hint that says what to do. Documentation is generated from [`Code::ALL`].
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +61,7 @@ macro_rules! codes {
 codes! {
     RequestInvalid "request_invalid" Invalid "Compare the request with the API's description, `GET /openapi.json`.",
     NameInvalid "name_invalid" Invalid "Use 1 to 63 lower-case letters, digits and `-`; begin with a letter, end with a letter or digit.",
+    CodeUnknown "code_unknown" Invalid "Use a code of the list in docs/errors.md; `landform run failures` shows those that there are failures of.",
     EngineUnknown "engine_unknown" Invalid "Use `native`, `cli` or `auto`.",
     InputInvalid "input_invalid" Unprocessable "An input's name is a variable of the template (`landform template show NAME` has them); its value is any JSON value within the size limit.",
     InputMasked "input_masked" Unprocessable "A sensitive input is shown masked. Leave it out to keep its value, or send the real one.",
@@ -89,9 +91,9 @@ codes! {
     PlanUnknown "plan_unknown" NotFound "The run has made no plan yet, or it went straight on to its apply: plan first with `plan_only`, or ask for approval.",
     RouteUnknown "route_unknown" NotFound "Compare the path with the API's description.",
     TenantUnknown "tenant_unknown" NotFound "Make the tenant first: `landform tenant put NAME`, or PUT it.",
+    TenantInUse "tenant_in_use" Conflict "Destroy its deployments or `landform forget` them, delete its connections and webhooks, and withdraw its tokens first.",
     TemplateUnknown "template_unknown" NotFound "Push the template, or name a version that exists.",
     TemplateInUse "template_in_use" Conflict "Bring the deployments that `landform template deployments` lists to another version, or destroy them.",
-    TenantInUse "tenant_in_use" Conflict "Destroy its deployments or `landform forget` them, delete its connections and webhooks, and withdraw its tokens first.",
     DeploymentUnknown "deployment_unknown" NotFound "It was never created, or its destroy has succeeded.",
     RunUnknown "run_unknown" NotFound "List the deployment's runs.",
     OutputsUnknown "outputs_unknown" NotFound "There are outputs after the first successful apply.",
@@ -121,6 +123,18 @@ codes! {
     StoreUnavailable "store_unavailable" Unavailable "Try again; see whether the database can be reached.",
     Overloaded "overloaded" Limited "Try again later.",
     Internal "internal" Internal "This is a bug or a broken disk. The server's log says more.",
+}
+
+impl FromStr for Code {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<Code, Problem> {
+        let found = Code::ALL.iter().find(|code| code.as_str() == text);
+        found.copied().ok_or_else(|| {
+            let shown: String = text.chars().take(100).collect();
+            Problem::new(Code::CodeUnknown, format!("there is no code `{shown}`"))
+        })
+    }
 }
 
 impl fmt::Display for Code {
@@ -169,6 +183,7 @@ mod tests {
             assert!(seen.insert(code.as_str()), "{code} twice");
             assert!(code.hint().ends_with('.'), "{code}");
             assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
+            assert_eq!(code.as_str().parse::<Code>().unwrap(), *code);
         }
     }
 }

@@ -1,6 +1,6 @@
 use clap::Args;
-use landform_api::ResourceFilter;
-use landform_domain::{DeploymentName, TenantName};
+use landform_api::{Location, ResourceFilter};
+use landform_domain::TenantName;
 
 use crate::connection::Connection;
 use crate::failure::Failure;
@@ -12,8 +12,8 @@ pub struct List {
     #[arg(long, value_parser = name_of::<TenantName>)]
     tenant: Option<TenantName>,
     /// Only those of one deployment
-    #[arg(long, value_parser = name_of::<DeploymentName>)]
-    deployment: Option<DeploymentName>,
+    #[arg(long, value_name = "TENANT/NAME", conflicts_with = "tenant")]
+    deployment: Option<Location>,
     /// Only those of one type, such as aws_vpc
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
@@ -30,6 +30,7 @@ pub struct List {
 pub async fn list(args: List, connection: &Connection, json: bool) -> Result<(), Failure> {
     let client = connection.client()?;
     let List { tenant, deployment, kind, id, limit, text } = args;
+    let (tenant, deployment) = Location::narrow(tenant, deployment);
     let mut filter = ResourceFilter { tenant, deployment, kind, id, text, after: None };
     let mut resources = Vec::new();
     loop {

@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
-use landform_api::{Client, FailureGroup, Recovery, RetryAll, Run, RunFilter, Timestamp};
+use landform_api::{Client, FailureGroup, Location, Recovery, RetryAll, Run, RunFilter, Timestamp};
 use landform_domain::recovery::Answer;
-use landform_domain::{DeploymentName, RunId, TemplateName, TenantName};
+use landform_domain::{RunId, TemplateName, TenantName};
 
 use crate::connection::Connection;
 use crate::failure::Failure;
@@ -16,9 +16,9 @@ pub enum Command {
         /// Only those of this tenant
         #[arg(long, value_parser = name_of::<TenantName>)]
         tenant: Option<TenantName>,
-        /// Only those of this deployment of the tenant
-        #[arg(long, value_parser = name_of::<DeploymentName>, requires = "tenant")]
-        deployment: Option<DeploymentName>,
+        /// Only those of this deployment
+        #[arg(long, value_name = "TENANT/NAME", conflicts_with = "tenant")]
+        deployment: Option<Location>,
         /// Only those with this status, such as `failed` or `awaiting_approval`
         #[arg(long)]
         status: Option<String>,
@@ -112,6 +112,7 @@ pub async fn run(command: Command, connection: &Connection, json: bool) -> Resul
     );
     let changed = match command {
         Command::List { tenant, deployment, status, template, code, since, limit } => {
+            let (tenant, deployment) = Location::narrow(tenant, deployment);
             let filter = RunFilter { tenant, deployment, status, template, code, since, ..RunFilter::default() };
             return list(&pages(&client, filter, limit).await?, json);
         }

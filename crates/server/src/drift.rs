@@ -10,7 +10,7 @@ use landform_store::DriftFilter;
 use serde::Deserialize;
 
 use crate::problem::Refusal;
-use crate::request::{Asked, JsonBody, Names, given, narrowed, preferred_wait};
+use crate::request::{Asked, JsonBody, Names, given, known_template, narrowed, preferred_wait};
 use crate::{Server, view, wait};
 
 const LONGEST_TYPE: usize = 200;
@@ -38,8 +38,8 @@ pub(crate) async fn list(
     let limit = if query.limit == 0 { 100 } else { query.limit.min(100) };
     let filter = DriftFilter {
         status: status(query.status)?,
-        tenant: narrowed(&actor, given(query.tenant)?)?,
-        template: given(query.template)?,
+        tenant: narrowed(&server, &actor, given(query.tenant)?).await?,
+        template: known_template(&server, given(query.template)?).await?,
         kind: kind(query.r#type)?,
         after: place(query.after)?,
         limit,

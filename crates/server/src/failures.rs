@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use landform_api::{FailureGroup, FailureList, RetryAll, RunList};
-use landform_domain::Actor;
+use landform_domain::{Actor, Code};
 use serde::Deserialize;
 
 use crate::problem::Refusal;
@@ -22,7 +22,7 @@ pub(crate) async fn list(
     Extension(actor): Extension<Actor>,
     Asked(query): Asked<FailuresQuery>,
 ) -> Result<Json<FailureList>, Refusal> {
-    let tenant = narrowed(&actor, given(query.tenant)?)?;
+    let tenant = narrowed(&server, &actor, given(query.tenant)?).await?;
     let groups = server.store.failures(tenant.as_ref()).await?;
     let group = |group: landform_store::FailureGroup| FailureGroup {
         code: group.code,
@@ -37,7 +37,8 @@ pub(crate) async fn retry(
     Extension(actor): Extension<Actor>,
     JsonBody(wanted): JsonBody<RetryAll>,
 ) -> Result<(StatusCode, Json<RunList>), Refusal> {
-    let tenant = narrowed(&actor, wanted.tenant)?;
-    let runs = server.store.retry_all(&wanted.code, tenant.as_ref(), wanted.limit, &actor).await?;
+    let code: Code = wanted.code.parse()?;
+    let tenant = narrowed(&server, &actor, wanted.tenant).await?;
+    let runs = server.store.retry_all(code.as_str(), tenant.as_ref(), wanted.limit, &actor).await?;
     Ok((StatusCode::ACCEPTED, Json(RunList { runs: runs.into_iter().map(view::run).collect() })))
 }

@@ -11,6 +11,7 @@ use futures::StreamExt;
 use landform_domain::{Actor, Code, ConnectionName, DeploymentName, Problem, RunId, TemplateName, TenantName};
 use serde::de::DeserializeOwned;
 
+use crate::Server;
 use crate::problem::Refusal;
 use crate::route::gate::unknown_tenant;
 
@@ -89,8 +90,33 @@ pub(crate) fn given<T: std::str::FromStr<Err = Problem>>(text: Option<String>) -
     Ok(text.filter(|text| !text.is_empty()).map(|text| text.parse::<T>()).transpose()?)
 }
 
-/// The tenant that a list is about: the one asked for, if the actor can see it; a bound actor's own otherwise.
-pub(crate) fn narrowed(actor: &Actor, asked: Option<TenantName>) -> Result<Option<TenantName>, Refusal> {
+/// The tenant that a list is about: the one asked for, if there is one and the actor can see it; a bound actor's own otherwise.
+/// An empty list would hide a typing mistake.
+pub(crate) async fn narrowed(
+    server: &Server,
+    actor: &Actor,
+    asked: Option<TenantName>,
+) -> Result<Option<TenantName>, Refusal> {
+    let tenant = in_sight(actor, asked)?;
+    if let Some(tenant) = &tenant {
+        server.store.tenant(tenant).await?;
+    }
+    Ok(tenant)
+}
+
+/// The template that a list is about, if it was ever pushed: what was made with it outlives its versions.
+pub(crate) async fn known_template(
+    server: &Server,
+    asked: Option<TemplateName>,
+) -> Result<Option<TemplateName>, Refusal> {
+    if let Some(template) = &asked {
+        server.store.check_template(template).await?;
+    }
+    Ok(asked)
+}
+
+/// The same of what outlives a tenant.
+pub(crate) fn in_sight(actor: &Actor, asked: Option<TenantName>) -> Result<Option<TenantName>, Refusal> {
     match asked {
         Some(tenant) if !actor.sees(&tenant) => Err(unknown_tenant(&tenant)),
         Some(tenant) => Ok(Some(tenant)),

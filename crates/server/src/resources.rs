@@ -36,7 +36,7 @@ pub(crate) async fn list(
     Asked(query): Asked<ResourcesQuery>,
 ) -> Result<Json<ResourceList>, Refusal> {
     let filter = ResourceFilter {
-        tenant: narrowed(&actor, given(query.tenant)?)?,
+        tenant: narrowed(&server, &actor, given(query.tenant)?).await?,
         deployment: given(query.deployment)?,
         kind: text("type", query.r#type)?,
         id: text("id", query.id)?,
@@ -45,6 +45,9 @@ pub(crate) async fn list(
         limit: query.limit,
     };
     let page = server.store.resources(&filter).await?;
+    if let (true, Some(tenant), Some(deployment)) = (page.resources.is_empty(), &filter.tenant, &filter.deployment) {
+        server.store.deployment(tenant, deployment).await?;
+    }
     Ok(Json(ResourceList {
         resources: page.resources.into_iter().map(view::resource).collect(),
         next: page.next.map(|next| format!("{}/{}/{}", next.tenant, next.deployment, next.address)),

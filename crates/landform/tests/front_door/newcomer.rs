@@ -3,6 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
+use landform_testkit::landform::Landform;
+use landform_testkit::parts;
+use reqwest::Method;
+use serde_json::{Value, json};
+
 use crate::{Door, Memory, binary, plain_setup};
 
 fn folder(door: &Door, name: &str, text: &str) -> String {
@@ -140,6 +145,49 @@ fn a_database_that_is_not_there_is_named_with_the_reason() {
     let error = said.lines().find(|line| line.starts_with("error: ")).unwrap();
     assert!(error.contains("cannot reach PostgreSQL") && error.contains("refused"), "{error}");
     assert!(said.contains("hint: ") && !said.contains("geheim") && !said.contains("pool"), "{said}");
+}
+
+#[tokio::test]
+async fn an_empty_list_is_of_something_that_is_there() {
+    let door = Door::open(Memory::Sqlite).await;
+    door.done(&["tenant", "put", "acme"]).await;
+    let path = folder(&door, "one", "output \"x\" {\n  value = 1\n}\n");
+    door.done(&["template", "push", &path]).await;
+    for (line, code) in [
+        (&["run", "list", "--tenant", "nobody"][..], "tenant_unknown"),
+        (&["run", "list", "--deployment", "nobody/site"], "tenant_unknown"),
+        (&["run", "list", "--deployment", "acme/nothing"], "deployment_unknown"),
+        (&["run", "list", "--template", "none"], "template_unknown"),
+        (&["run", "list", "--code", "bad_luck"], "code_unknown"),
+        (&["run", "failures", "--tenant", "nobody"], "tenant_unknown"),
+        (&["run", "retry-all", "bad_luck"], "code_unknown"),
+        (&["run", "retry-all", "plan_failed", "--tenant", "nobody"], "tenant_unknown"),
+        (&["resources", "--tenant", "nobody"], "tenant_unknown"),
+        (&["resources", "--deployment", "acme/nothing"], "deployment_unknown"),
+        (&["drift", "list", "--tenant", "nobody"], "tenant_unknown"),
+        (&["drift", "list", "--template", "none"], "template_unknown"),
+        (&["deployments", "nobody"], "tenant_unknown"),
+        (&["connection", "list", "nobody"], "tenant_unknown"),
+    ] {
+        let said = door.type_in(&[line, &["--json"]].concat()).await;
+        let problem: Value =
+            serde_json::from_str(&said.stderr).unwrap_or_else(|e| panic!("{line:?}: {e} {}", said.stdout));
+        assert_eq!((said.exit, &problem["code"]), (3, &json!(code)), "{line:?}");
+    }
+    // What is there and has nothing is an empty list, also when the deployment is gone.
+    let deploy = ["deploy", "acme/site", "--template", "one", "--wait"];
+    door.done(&deploy).await;
+    assert_eq!(door.done(&["resources", "--deployment", "acme/site", "--json"]).await.json(), json!([]));
+    door.done(&["destroy", "acme/site", "--wait"]).await;
+    for line in [
+        &["run", "list", "--tenant", "acme", "--code", "plan_failed"][..],
+        &["run", "list", "--deployment", "acme/site", "--status", "failed"],
+        &["drift", "list", "--tenant", "acme", "--template", "one"],
+    ] {
+        door.done(line).await;
+    }
+    let runs = door.done(&["run", "list", "--deployment", "acme/site", "--json"]).await.json();
+    assert_eq!(runs.as_array().unwrap().len(), 2, "{runs}");
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use landform_store::RunFilter;
 use serde::Deserialize;
 
 use crate::problem::Refusal;
-use crate::request::{Asked, JsonBody, Names, given, narrowed};
+use crate::request::{Asked, JsonBody, Names, given, known_template, narrowed};
 use crate::{Server, view};
 
 const LONGEST_REASON: usize = 1000;
@@ -53,17 +53,35 @@ pub(crate) async fn list(
     Asked(query): Asked<RunsQuery>,
 ) -> Result<Json<RunList>, Refusal> {
     let filter = RunFilter {
-        tenant: narrowed(&actor, given(query.tenant)?)?,
+        tenant: narrowed(&server, &actor, given(query.tenant)?).await?,
         deployment: given(query.deployment)?,
         status: status(query.status)?,
-        template: given(query.template)?,
-        code: query.code.filter(|code| !code.is_empty()),
+        template: known_template(&server, given(query.template)?).await?,
+        code: given::<Code>(query.code)?.map(|code| code.to_string()),
         since: since(query.since)?,
         before: given(query.before)?,
         limit: query.limit,
     };
     let runs = server.store.runs(&filter).await?;
+    if runs.is_empty() {
+        check_deployment(&server, filter).await?;
+    }
     Ok(Json(RunList { runs: runs.into_iter().map(view::run).collect() }))
+}
+
+/// A deployment that is gone may have left runs. One that was never there has none, and is a typing mistake.
+async fn check_deployment(server: &Server, asked: RunFilter) -> Result<(), Refusal> {
+    let (Some(tenant), Some(deployment)) = (asked.tenant, asked.deployment) else { return Ok(()) };
+    let any = RunFilter {
+        tenant: Some(tenant.clone()),
+        deployment: Some(deployment.clone()),
+        limit: 1,
+        ..Default::default()
+    };
+    if server.store.runs(&any).await?.is_empty() {
+        server.store.deployment(&tenant, &deployment).await?;
+    }
+    Ok(())
 }
 
 pub(crate) async fn get(State(server): State<Server>, names: Names) -> Result<Json<Run>, Refusal> {
