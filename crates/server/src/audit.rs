@@ -6,7 +6,7 @@ use landform_store::AuditFilter;
 use serde::Deserialize;
 
 use crate::problem::Refusal;
-use crate::request::{Asked, given, in_sight};
+use crate::request::{Asked, given, narrowed};
 use crate::{Server, view};
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -29,7 +29,7 @@ pub(crate) async fn list(
     Asked(query): Asked<AuditQuery>,
 ) -> Result<Json<AuditList>, Refusal> {
     let filter = AuditFilter {
-        tenant: in_sight(&actor, given(query.tenant)?)?,
+        tenant: narrowed(&server, &actor, given(query.tenant)?).await?,
         actor: query.actor,
         action: query.action,
         before: query.before,

@@ -90,18 +90,21 @@ pub(crate) fn given<T: std::str::FromStr<Err = Problem>>(text: Option<String>) -
     Ok(text.filter(|text| !text.is_empty()).map(|text| text.parse::<T>()).transpose()?)
 }
 
-/// The tenant that a list is about: the one asked for, if there is one and the actor can see it; a bound actor's own otherwise.
-/// An empty list would hide a typing mistake.
+/// The tenant that a list is about: the one asked for, if the actor can see it; a bound actor's own otherwise. An empty list
+/// would hide a typing mistake, so it was there once: what it did outlives it.
 pub(crate) async fn narrowed(
     server: &Server,
     actor: &Actor,
     asked: Option<TenantName>,
 ) -> Result<Option<TenantName>, Refusal> {
-    let tenant = in_sight(actor, asked)?;
-    if let Some(tenant) = &tenant {
-        server.store.tenant(tenant).await?;
+    match asked {
+        Some(tenant) if !actor.sees(&tenant) => Err(unknown_tenant(&tenant)),
+        Some(tenant) => {
+            server.store.check_tenant(&tenant).await?;
+            Ok(Some(tenant))
+        }
+        None => Ok(actor.tenant.clone()),
     }
-    Ok(tenant)
 }
 
 /// The template that a list is about, if it was ever pushed: what was made with it outlives its versions.
@@ -113,15 +116,6 @@ pub(crate) async fn known_template(
         server.store.check_template(template).await?;
     }
     Ok(asked)
-}
-
-/// The same of what outlives a tenant.
-pub(crate) fn in_sight(actor: &Actor, asked: Option<TenantName>) -> Result<Option<TenantName>, Refusal> {
-    match asked {
-        Some(tenant) if !actor.sees(&tenant) => Err(unknown_tenant(&tenant)),
-        Some(tenant) => Ok(Some(tenant)),
-        None => Ok(actor.tenant.clone()),
-    }
 }
 
 /// A JSON body; an empty one stands for `{}`.

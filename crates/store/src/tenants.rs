@@ -103,6 +103,12 @@ impl Store {
         tenant(&row.ok_or_else(|| unknown_tenant(name))?)
     }
 
+    /// Refuses a tenant that never was; it may be deleted.
+    pub async fn check_tenant(&self, name: &TenantName) -> Result<(), StoreError> {
+        let row = self.db().read_one("SELECT name FROM tenants WHERE name = $1", params![name.as_str()]).await?;
+        row.map(drop).ok_or_else(|| unknown_tenant(name))
+    }
+
     pub async fn tenants(&self) -> Result<Vec<Tenant>, StoreError> {
         let sql = concat!("SELECT ", tenant_columns!(), " FROM tenants WHERE deleted_at IS NULL ORDER BY name");
         let rows = self.db().read_all(sql, params![]).await?;

@@ -66,6 +66,8 @@ pub async fn a_tenant_with_nothing_is_deleted(place: Place) {
 
     assert_eq!(store.tenants().await.unwrap().len(), 1);
     assert_eq!(code(store.tenant(&acme).await), Code::TenantUnknown);
+    store.check_tenant(&acme).await.expect("it was there");
+    assert_eq!(code(store.check_tenant(&"nobody".parse().unwrap()).await), Code::TenantUnknown);
     assert_eq!(code(store.delete_tenant(&acme, &eve()).await), Code::TenantUnknown);
     assert_eq!(code(store.deployments(&acme).await), Code::TenantUnknown);
     // Nothing is made for it, though its keys are remembered.
