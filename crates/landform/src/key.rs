@@ -1,3 +1,4 @@
+use std::path::Path;
 use std::time::SystemTime;
 
 use clap::Subcommand;
@@ -24,11 +25,29 @@ fn seconds_since_1970() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
+/// The store in the data folder; or, of a PostgreSQL, the key that opens it.
+fn check_there(in_folder: bool, data: &Path) -> Result<(), Failure> {
+    let path = match in_folder {
+        true => data.join(landform_store::SQLITE_FILE),
+        false if std::env::var_os("LANDFORM_MASTER_KEY").is_some() => return Ok(()),
+        false => data.join(MASTER_KEY),
+    };
+    if path.exists() {
+        return Ok(());
+    }
+    Err(Failure::broken(
+        format!("there is no {}: nothing was changed", path.display()),
+        "Is --data (or LANDFORM_DATA) the server's folder?",
+    ))
+}
+
 pub async fn run(command: Command, connection: &Connection, json: bool) -> Result<(), Failure> {
     let Command::Rotate { database } = command;
+    // Before anything is made: a new key, which a server would ask about, or a store in a folder that was mistyped.
+    let data = connection.data_folder()?;
+    location(database.as_deref(), &data)?;
+    check_there(database.is_none(), &data)?;
     let house = House::enter(connection)?;
-    // Before there is a new key, which a server would ask about.
-    location(database.as_deref(), &house.data)?;
     let (current, next) = (house.file(MASTER_KEY), house.file(NEXT_MASTER_KEY));
     let old = current_master_key(&house.data)?;
     // On disk before anything is sealed with it. If it is there already, an earlier change was interrupted, and goes on.

@@ -255,3 +255,19 @@ async fn a_tenant_goes_when_it_has_nothing_on_sqlite() {
 async fn a_tenant_goes_when_it_has_nothing_on_postgres() {
     a_tenant_goes_when_it_has_nothing(Memory::Postgres).await;
 }
+
+fn alone(data: &Path, args: &[&str]) -> (i32, String, String) {
+    let output = Command::new(binary()).args(args).arg("--data").arg(data).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// Whoever mistypes the folder would believe that the key is another one now.
+#[test]
+fn a_key_is_rotated_where_there_is_a_store() {
+    let nothing = tempfile::tempdir().unwrap();
+    let data = nothing.path().join("typo");
+    let (exit, _, said) = alone(&data, &["key", "rotate"]);
+    assert!(exit == 6 && said.contains("landform.db") && said.contains("--data"), "{exit}: {said}");
+    assert!(!data.exists(), "nothing is made");
+}
