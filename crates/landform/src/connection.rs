@@ -1,3 +1,4 @@
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -66,6 +67,11 @@ impl Connection {
         })?;
         Ok(text.trim().to_owned())
     }
+}
+
+/// Reads an address to listen on for clap, which would say no more than that it is none.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "expected an IP address and a port, such as 127.0.0.1:7040 or 0.0.0.0:7040".to_owned())
 }
 
 pub fn token_file(data: &std::path::Path) -> PathBuf {

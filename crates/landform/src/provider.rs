@@ -75,12 +75,19 @@ pub async fn run(command: Command, connection: &Connection, json: bool) -> Resul
             }
         }
         Command::List(mirror) => {
-            let found = in_mirror(&mirror.folder(connection)?);
+            let folder = mirror.folder(connection)?;
+            let found = in_mirror(&folder);
             if json {
                 let all: Vec<_> =
                     found.iter().map(|(source, version)| json!({"source": source, "version": version})).collect();
                 println!("{}", json!({ "providers": all }));
                 return Ok(());
+            }
+            if found.is_empty() {
+                println!(
+                    "none in {}; add one with `landform provider add FILE --source NAMESPACE/TYPE`",
+                    folder.display()
+                );
             }
             for (source, version) in found {
                 println!("{source:<50} {version}");

@@ -19,7 +19,7 @@ use landform_store::Store;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::connection::{Connection, DEFAULT_LISTEN, token_file};
+use crate::connection::{Connection, DEFAULT_LISTEN, address, token_file};
 use crate::engine::InUse;
 use crate::failure::Failure;
 use crate::house;
@@ -28,10 +28,10 @@ use crate::inside::ToGateway;
 #[derive(Args, Debug)]
 pub struct Options {
     /// The address to listen on
-    #[arg(long, env = "LANDFORM_LISTEN", default_value = DEFAULT_LISTEN, value_name = "ADDRESS")]
+    #[arg(long, env = "LANDFORM_LISTEN", default_value = DEFAULT_LISTEN, value_name = "ADDRESS", value_parser = address)]
     listen: SocketAddr,
     /// A further address, for /metrics, /healthz and /readyz only: the way to watch a process with --role worker
-    #[arg(long, env = "LANDFORM_METRICS_LISTEN", value_name = "ADDRESS")]
+    #[arg(long, env = "LANDFORM_METRICS_LISTEN", value_name = "ADDRESS", value_parser = address)]
     metrics_listen: Option<SocketAddr>,
     /// A certificate chain in PEM: speak https
     #[arg(long, env = "LANDFORM_TLS_CERTIFICATE", requires = "tls_key", value_name = "FILE")]

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 pub struct Simulate {
     vendor: Named,
     /// The address to listen on; with port 0, a free one
-    #[arg(long, default_value = "127.0.0.1:0")]
+    #[arg(long, default_value = "127.0.0.1:0", value_parser = crate::connection::address)]
     listen: SocketAddr,
     /// Rate limits: `published` (the vendor's own), `none`, or a JSON file
     #[arg(long, default_value = "published")]

@@ -271,3 +271,18 @@ fn a_key_is_rotated_where_there_is_a_store() {
     assert!(exit == 6 && said.contains("landform.db") && said.contains("--data"), "{exit}: {said}");
     assert!(!data.exists(), "nothing is made");
 }
+
+#[test]
+fn what_is_empty_or_mistyped_is_said_so() {
+    let nothing = tempfile::tempdir().unwrap();
+    let (exit, said, _) = alone(nothing.path(), &["provider", "list"]);
+    assert!(exit == 0 && said.contains("none") && said.contains("landform provider add"), "{said}");
+    for line in [
+        &["serve", "--listen", "localhost:7040"][..],
+        &["serve", "--metrics-listen", ":1"],
+        &["sim", "cato", "--listen", "x"],
+    ] {
+        let (exit, _, said) = alone(nothing.path(), line);
+        assert!(exit == 2 && said.contains("such as 127.0.0.1:7040"), "{line:?}: {said}");
+    }
+}
