@@ -83,7 +83,7 @@ codes! {
     ConnectionUnused "connection_unused" Conflict "A connection is tried by a trial of a deployment that uses it: deploy one with it, with `requires_approval` if nothing shall be made yet.",
     ConnectionInvalid "connection_invalid" Unprocessable "A connection is an object of values; a deployment names each of its connections once.",
     WebhookUnknown "webhook_unknown" NotFound "List the webhooks.",
-    WebhookInvalid "webhook_invalid" Unprocessable "A webhook is an http or https address that the server may reach.",
+    WebhookInvalid "webhook_invalid" Unprocessable "A webhook is an http or https address that the server may reach; its events are statuses of runs, or `drifted` and `drift_resolved`.",
     StateLocked "state_locked" Locked "Wait for whoever holds the lock. A run ends by itself, or with `landform run recover`; a person's lock can be taken away by force if they are gone.",
     StateConflict "state_conflict" Conflict "Somebody wrote the state in between. Pull it again, and repeat your change.",
     StateInvalid "state_invalid" Unprocessable "Send a state in format 4, as any `tofu` or `terraform` writes it.",

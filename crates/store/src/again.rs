@@ -15,7 +15,7 @@ use crate::error::StoreError;
 use crate::inventory;
 use crate::keys::Sealer;
 use crate::open::Store;
-use crate::read::{unknown_deployment, unknown_run};
+use crate::read::unknown_deployment;
 use crate::transition::{Locked, Means, advance, load_run, lock_by_name};
 use crate::view::Run;
 
@@ -154,10 +154,15 @@ impl Store {
         let locked = lock_by_name(&mut tx, tenant, name).await?.ok_or_else(|| unknown_deployment(tenant, name))?;
         let sql = "SELECT generation FROM runs WHERE id = $1 AND deployment = $2";
         let row = tx.one(sql, params![to.to_string(), locked.id.to_string()]).await?;
-        let generation = row.ok_or_else(|| unknown_run(to))?.int("generation")?;
+        // One of another deployment, or of another tenant, is as good as none.
+        let no_such = || {
+            let message = format!("there is no run {to} of deployment `{tenant}/{name}` to go back to");
+            StoreError::from(Problem::new(Code::RunUnknown, message))
+        };
+        let generation = row.ok_or_else(no_such)?.int("generation")?;
         let sealer = key.sealer(locked.id);
         let earlier = load_desired(&mut tx, &sealer, locked.id, generation).await?;
-        let earlier = earlier.filter(|earlier| earlier.kind == Kind::Apply).ok_or_else(|| unknown_run(to))?;
+        let earlier = earlier.filter(|earlier| earlier.kind == Kind::Apply).ok_or_else(no_such)?;
         let newest = newest(&mut tx, &sealer, &locked).await?;
         resolve_template(&mut tx, &earlier.template, Some(earlier.template_version)).await?;
         for bound in &earlier.connections {

@@ -3,6 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
+use landform_testkit::landform::Landform;
+use landform_testkit::parts;
+use reqwest::Method;
+use serde_json::{Value, json};
+
 use crate::{Door, Memory, binary, plain_setup};
 
 fn folder(door: &Door, name: &str, text: &str) -> String {
@@ -285,4 +290,30 @@ fn what_is_empty_or_mistyped_is_said_so() {
         let (exit, _, said) = alone(nothing.path(), line);
         assert!(exit == 2 && said.contains("such as 127.0.0.1:7040"), "{line:?}: {said}");
     }
+}
+
+#[tokio::test]
+async fn hints_are_about_what_was_wrong() {
+    let door = Door::open(Memory::Sqlite).await;
+    let path = folder(&door, "one", "output \"x\" {\n  value = 1\n}\n");
+    door.done(&["template", "push", &path]).await;
+    door.done(&["tenant", "put", "acme"]).await;
+    let said = door.type_in(&["webhook", "create", "acme", "http://example.org", "--event", "bogus"]).await;
+    let hint = said.stderr.lines().find(|line| line.starts_with("hint: ")).unwrap();
+    assert!(said.exit == 3 && hint.contains("drift_resolved"), "{}", said.stderr);
+    // A line of a batch has one line: where in it is a column.
+    let lines = door.data.path().join("lines");
+    std::fs::write(&lines, "\n{\"method\": 1}\n").unwrap();
+    let said = door.type_in(&["batch", &lines.display().to_string()]).await;
+    let answer: Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!((said.exit, &answer["line"]), (3, &json!(2)));
+    let detail = answer["problem"]["detail"].as_str().unwrap();
+    assert!(detail.ends_with("at column 12") && !detail.contains("line 1"), "{detail}");
+    // A run of another deployment is none to go back to.
+    for name in ["acme/a", "acme/b"] {
+        door.done(&["deploy", name, "--template", "one", "--wait"]).await;
+    }
+    let runs = door.done(&["run", "list", "--deployment", "acme/b", "--json"]).await.json();
+    let said = door.type_in(&["rollback", "acme/a", "--to", runs[0]["id"].as_str().unwrap()]).await;
+    assert!(said.exit == 3 && said.stderr.contains("of deployment `acme/a`"), "{}", said.stderr);
 }

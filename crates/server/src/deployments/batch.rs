@@ -53,8 +53,11 @@ async fn answer(server: Server, actor: Actor, number: u64, line: Result<Vec<u8>,
 }
 
 async fn one(server: &Server, actor: &Actor, line: &[u8]) -> Result<landform_api::Run, Refusal> {
-    let line: BatchLine = landform_api::read_json(line)
-        .map_err(|e| Refusal::new(Code::RequestInvalid, format!("the line cannot be read: {e}")))?;
+    let line: BatchLine = landform_api::read_json(line).map_err(|e| {
+        // It is line 1 of itself, and another one of the batch.
+        let why = e.to_string().replace(" at line 1 column ", " at column ");
+        Refusal::new(Code::RequestInvalid, format!("the line cannot be read: {why}"))
+    })?;
     if !actor.sees(&line.tenant) {
         return Err(unknown_tenant(&line.tenant));
     }
