@@ -238,6 +238,7 @@ impl Attempt<'_> {
         if self.claim.kind == Kind::Destroy && workspace.state.is_none() {
             return self.nothing_to_do().await;
         }
+        self.warn_of_nothing_to_replace(workspace.state.as_deref());
         let chosen = match self.shop.engines.choose(self.claim.engine, &workspace).await {
             Ok(chosen) => chosen,
             Err(problem) => return Ok(fail(problem)),
@@ -266,6 +267,22 @@ impl Attempt<'_> {
         match self.shop.store.planned(&self.claim.lease, planned).await? {
             Status::Applying(_) => self.apply(engine, workspace, &plan.bytes).await,
             _ => Ok(Done::End(End::Clean)),
+        }
+    }
+
+    /// An engine passes over an address that it does not find, which may be a typing mistake. A later attempt may have replaced
+    /// half of it already, and a `moved` block may know it by another name: so it is no more than a warning, once.
+    fn warn_of_nothing_to_replace(&self, state: Option<&[u8]>) {
+        if self.claim.attempt > 1 {
+            return;
+        }
+        for address in &self.claim.replace {
+            let there =
+                state.is_some_and(|state| landform_engine::state::has_object(state, address, None).unwrap_or(true));
+            if !there {
+                let text = format!("warning: the state has no object at {address}, which is to be replaced");
+                self.reports.report(ProgressEvent::Note { text });
+            }
         }
     }
 

@@ -317,3 +317,6 @@ async fn hints_are_about_what_was_wrong() {
     let said = door.type_in(&["rollback", "acme/a", "--to", runs[0]["id"].as_str().unwrap()]).await;
     assert!(said.exit == 3 && said.stderr.contains("of deployment `acme/a`"), "{}", said.stderr);
 }
+    // An engine says nothing of an address that is not there.
+    let said = door.done(&["again", "acme/a", "--replace", "terraform_data.typo", "--wait"]).await;
+    assert!(said.stderr.contains("the state has no object at terraform_data.typo"), "{}", said.stderr);
