@@ -37,6 +37,12 @@ impl Connection {
             Some(token) => token.clone(),
             None => self.token_of_data_folder()?,
         };
+        if !["http://", "https://"].iter().any(|scheme| self.server.starts_with(scheme)) {
+            return Err(Failure::usage(
+                format!("{:?} is no address of a server", self.server),
+                "Give one such as http://127.0.0.1:7040 with --server or LANDFORM_SERVER.",
+            ));
+        }
         let token = SecretString::from(token);
         let Some(ca) = &self.ca else { return Ok(Client::new(&self.server, token)?) };
         let authority = std::fs::read(ca).map_err(|e| {

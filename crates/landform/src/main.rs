@@ -210,3 +210,8 @@ async fn main() -> ExitCode {
 fn name_of<T: std::str::FromStr<Err = landform_domain::Problem>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|problem: landform_domain::Problem| format!("{}. {}", problem.message, problem.hint()))
 }
+
+/// A list of at most nothing is a mistake.
+fn at_least_one() -> clap::builder::RangedU64ValueParser<usize> {
+    clap::builder::RangedU64ValueParser::new().range(1..)
+}

@@ -4,7 +4,7 @@ use landform_domain::TenantName;
 
 use crate::connection::Connection;
 use crate::failure::Failure;
-use crate::{name_of, show};
+use crate::{at_least_one, name_of, show};
 
 #[derive(Args, Debug)]
 pub struct List {
@@ -21,7 +21,7 @@ pub struct List {
     #[arg(long, value_name = "ID")]
     id: Option<String>,
     /// At most so many
-    #[arg(long, default_value_t = 100, value_name = "N")]
+    #[arg(long, default_value_t = 100, value_name = "N", value_parser = at_least_one())]
     limit: usize,
     /// A part of the address or of the id
     text: Option<String>,

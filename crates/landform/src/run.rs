@@ -7,7 +7,7 @@ use landform_domain::{RunId, TemplateName, TenantName};
 
 use crate::connection::Connection;
 use crate::failure::Failure;
-use crate::{name_of, show, watch};
+use crate::{at_least_one, name_of, show, watch};
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
@@ -32,7 +32,7 @@ pub enum Command {
         #[arg(long, value_name = "TIME")]
         since: Option<Timestamp>,
         /// At most so many
-        #[arg(long, value_name = "N", default_value_t = 100)]
+        #[arg(long, value_name = "N", default_value_t = 100, value_parser = at_least_one())]
         limit: usize,
     },
     /// Show one run

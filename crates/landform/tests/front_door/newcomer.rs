@@ -282,6 +282,11 @@ fn what_is_empty_or_mistyped_is_said_so() {
     let nothing = tempfile::tempdir().unwrap();
     let (exit, said, _) = alone(nothing.path(), &["provider", "list"]);
     assert!(exit == 0 && said.contains("none") && said.contains("landform provider add"), "{said}");
+    for line in [&["run", "list", "--limit", "0"][..], &["resources", "--limit", "0"]] {
+        assert_eq!(alone(nothing.path(), line).0, 2, "{line:?}");
+    }
+    let (exit, _, said) = alone(nothing.path(), &["tenant", "list", "--token", "x", "--server", "127.0.0.1:7040"]);
+    assert!(exit == 2 && said.contains("such as http://127.0.0.1:7040"), "{exit}: {said}");
     for line in [
         &["serve", "--listen", "localhost:7040"][..],
         &["serve", "--metrics-listen", ":1"],
@@ -313,10 +318,10 @@ async fn hints_are_about_what_was_wrong() {
     for name in ["acme/a", "acme/b"] {
         door.done(&["deploy", name, "--template", "one", "--wait"]).await;
     }
+    // An engine says nothing of an address that is not there.
+    let said = door.done(&["again", "acme/a", "--replace", "terraform_data.typo", "--wait"]).await;
+    assert!(said.stderr.contains("the state has no object at terraform_data.typo"), "{}", said.stderr);
     let runs = door.done(&["run", "list", "--deployment", "acme/b", "--json"]).await.json();
     let said = door.type_in(&["rollback", "acme/a", "--to", runs[0]["id"].as_str().unwrap()]).await;
     assert!(said.exit == 3 && said.stderr.contains("of deployment `acme/a`"), "{}", said.stderr);
 }
-    // An engine says nothing of an address that is not there.
-    let said = door.done(&["again", "acme/a", "--replace", "terraform_data.typo", "--wait"]).await;
-    assert!(said.stderr.contains("the state has no object at terraform_data.typo"), "{}", said.stderr);
