@@ -25,15 +25,32 @@ pub fn accepted(accepted: &Accepted, json: bool) {
     } else {
         let run = &accepted.run;
         println!("run {} ({})", run.id, show::status(run));
-        eprintln!("watch it with: landform run watch {}", run.id);
+        match run.finished {
+            true => eprintln!("{}", done_before(run)),
+            false => eprintln!("watch it with: landform run watch {}", run.id),
+        }
     }
+}
+
+/// Who asks for what there is gets the run that made it: its log is no news, and must not look like some.
+fn done_before(run: &Run) -> String {
+    let Run { id, tenant, deployment, .. } = run;
+    format!("nothing is new: run {id} has done this; landform again {tenant}/{deployment} makes a further run")
 }
 
 /// Waits for the end of a run with progress on standard error, then shows the deployment's outputs.
 pub async fn to_the_end(client: &Client, run: Run, json: bool) -> Result<(), Failure> {
-    let screen = Screen::new(json);
-    let run = follow(client, run.id, |event| screen.show(event), |why| screen.say(why)).await?;
-    screen.clear();
+    let run = if run.finished {
+        if !json {
+            eprintln!("{}", done_before(&run));
+        }
+        run
+    } else {
+        let screen = Screen::new(json);
+        let run = follow(client, run.id, |event| screen.show(event), |why| screen.say(why)).await?;
+        screen.clear();
+        run
+    };
     let location = Location { tenant: run.tenant.clone(), deployment: run.deployment.clone() };
     let outputs = match client.outputs(&location, false).await {
         Ok(outputs) => Some(outputs),

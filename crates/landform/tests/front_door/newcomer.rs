@@ -325,3 +325,22 @@ async fn hints_are_about_what_was_wrong() {
     let said = door.type_in(&["rollback", "acme/a", "--to", runs[0]["id"].as_str().unwrap()]).await;
     assert!(said.exit == 3 && said.stderr.contains("of deployment `acme/a`"), "{}", said.stderr);
 }
+
+/// The log of the run that did it would look as if it was done once more.
+#[tokio::test]
+async fn asking_for_what_there_is_says_so() {
+    let door = Door::open(Memory::Sqlite).await;
+    let path = folder(&door, "one", "resource \"terraform_data\" \"it\" {}\noutput \"x\" {\n  value = 1\n}\n");
+    door.done(&["template", "push", &path]).await;
+    door.done(&["tenant", "put", "acme"]).await;
+    let deploy = ["deploy", "acme/site", "--template", "one"];
+    let first = door.done(&[&deploy[..], &["--wait"]].concat()).await;
+    assert!(first.stderr.contains("created terraform_data.it"), "{}", first.stderr);
+    let again = door.done(&[&deploy[..], &["--wait"]].concat()).await;
+    assert_eq!(again.stdout, first.stdout, "the same run and the same outputs");
+    assert!(again.stderr.contains("landform again acme/site") && !again.stderr.contains("created"), "{}", again.stderr);
+    let accepted = door.done(&deploy).await;
+    assert!(accepted.stderr.contains("landform again acme/site"), "{}", accepted.stderr);
+    let runs = door.done(&["run", "list", "--json"]).await.json();
+    assert_eq!(runs.as_array().unwrap().len(), 1, "{runs}");
+}
