@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use indicatif::{ProgressBar, ProgressStyle};
-use landform_api::{Accepted, Client, ClientError, Event, Location, Run};
+use landform_api::{Accepted, Client, ClientError, Event, EventBody, Location, Run};
 use landform_domain::{Code, RunId};
 
 use crate::failure::{Exit, Failure};
@@ -241,13 +241,17 @@ impl Screen {
     }
 
     fn show(&self, event: &Event) {
+        let text = match &event.body {
+            // Why a run failed is said at the end.
+            EventBody::Status { status, .. } => status.replace('_', " "),
+            _ => show::event(event),
+        };
         match self {
             Screen::Terminal(bar) => {
-                let text = show::event(event);
                 bar.set_message(text.lines().next().unwrap_or_default().to_owned());
                 bar.println(text);
             }
-            Screen::Lines => eprintln!("{}", show::event(event)),
+            Screen::Lines => eprintln!("{text}"),
             Screen::Quiet => {}
         }
     }

@@ -344,3 +344,16 @@ async fn asking_for_what_there_is_says_so() {
     let runs = door.done(&["run", "list", "--json"]).await.json();
     assert_eq!(runs.as_array().unwrap().len(), 1, "{runs}");
 }
+
+/// Once where it happens, and once at the end, with the hint.
+#[tokio::test]
+async fn a_failure_is_not_told_again_and_again() {
+    let door = without_providers().await;
+    let path = folder(&door, "sleep", SLEEP);
+    door.done(&["template", "push", &path]).await;
+    door.done(&["tenant", "put", "acme"]).await;
+    let said = door.type_in(&["deploy", "acme/site", "--template", "sleep", "--wait"]).await;
+    assert_eq!(said.exit, 1, "{}", said.stderr);
+    assert_eq!(said.stderr.matches("is not installed here").count(), 2, "{}", said.stderr);
+    assert!(said.stderr.contains("\nfailed\n") && said.stderr.contains("(plan_failed)\nhint: "), "{}", said.stderr);
+}
