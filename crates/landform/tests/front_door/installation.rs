@@ -107,23 +107,25 @@ async fn the_doctor_knows_which_engines_a_running_server_has() {
         (found["health"].as_str().unwrap().to_owned(), found["found"].as_str().unwrap().to_owned(), found)
     };
     // The door opens before the engines are looked for.
-    let looked_for = async |door: &Door| {
-        while !engines(door).2.to_string().contains("running server") {
+    let looked_for = async |door: &Door, words: &str| {
+        for _ in 0..600 {
+            let found = engines(door);
+            if found.1.contains(words) {
+                return found;
+            }
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
-        engines(door)
+        panic!("never {words:?}, but {}", engines(door).2);
     };
-    let (health, found, _) = looked_for(&door).await;
+    let (health, found, _) = looked_for(&door, "the running server has").await;
     assert_eq!((health.as_str(), found.as_str()), ("poor", "the running server has none"));
     said(&landform(door.data.path(), &["engine", "add", parts::tofu().to_str().unwrap()]));
     let (health, found, all) = engines(&door);
     assert!(health == "poor" && found.contains("has none, and not yet opentofu 1."), "{all}");
     assert!(all["advice"].as_str().unwrap().contains("Restart"), "{all}");
     let door = door.restart().await;
-    while engines(&door).0 != "good" {
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
-    let (_, found, _) = engines(&door);
+    let (health, found, _) = looked_for(&door, "opentofu 1.").await;
+    assert_eq!(health, "good", "{found}");
     assert!(found.starts_with("opentofu 1."), "{found}");
 }
 
