@@ -8,7 +8,7 @@ use landform_cty::{Type, Value};
 use self::dynamic::Given;
 use crate::eval::evaluate_bound;
 use crate::json_syntax::with_blocks;
-use crate::{Body, Budget, Diagnostic, Diagnostics, Expr, Scope};
+use crate::{Body, Budget, Diagnostic, Diagnostics, Expr, Scope, SourceRange};
 
 /// What may stand in a block.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -104,8 +104,7 @@ impl Decoder<'_> {
                 Some(given) => self.decode_attribute(name, attribute, &body.expr(&given.value)),
                 None => {
                     if attribute.required {
-                        let detail = format!("The argument {name:?} is required, but no definition was found.");
-                        self.found.push(Diagnostic::new("Missing required argument", detail).at(body.range()));
+                        self.found.push(body.missing(name));
                     }
                     Value::null(attribute.ty.clone())
                 }
@@ -157,9 +156,7 @@ impl Decoder<'_> {
             self.check_count(name, spec, outer, given);
         }
         let labels = usize::from(spec.nesting == Nesting::Map);
-        for block in given.iter().filter(|block| block.labels.len() != labels) {
-            self.found.push(wrong_labels(name, labels, block.labels.len()).at(block.place.clone()));
-        }
+        self.found.extend(given.iter().filter_map(|block| wrong_labels(name, labels, block)));
         match spec.nesting {
             Nesting::Single | Nesting::Group => match values.into_iter().next() {
                 Some(value) => value,
@@ -179,7 +176,9 @@ impl Decoder<'_> {
                 for (block, value) in given.iter().zip(values) {
                     let Some(label) = block.labels.first() else { continue };
                     if elements.insert(label.clone(), value).is_some() {
-                        let detail = format!("Only one block of type {name:?} with the label {label:?} is allowed.");
+                        let detail = format!(
+                            "A block for {name} {label:?} was already defined. The {name} labels must be unique."
+                        );
                         let duplicate = Diagnostic::new(format!("Duplicate {name} block"), detail);
                         self.found.push(duplicate.at(block.place.clone()));
                     }
@@ -191,19 +190,37 @@ impl Decoder<'_> {
 
     fn check_count(&mut self, name: &str, spec: &BlockSpec, outer: &Body, given: &[Given]) {
         let count = given.len() as u64;
+        let single = matches!(spec.nesting, Nesting::Single | Nesting::Group);
         if count < spec.min_items {
-            let detail = format!("At least {} {name:?} blocks are required.", spec.min_items);
-            self.found.push(Diagnostic::new(format!("Insufficient {name} blocks"), detail).at(outer.range()));
+            let problem = match single {
+                true => Diagnostic::new(
+                    format!("Missing {name} block"),
+                    format!("A block of type {name:?} is required here."),
+                ),
+                false => Diagnostic::new(
+                    format!("Insufficient {name} blocks"),
+                    format!("At least {} {name:?} blocks are required.", spec.min_items),
+                ),
+            };
+            self.found.push(problem.at(outer.opening()));
         }
-        let (max, summary) = match spec.nesting {
-            Nesting::Single | Nesting::Group => (1, format!("Duplicate {name} block")),
+        let problem = match spec.nesting {
             Nesting::Map => return,
-            Nesting::List | Nesting::Set => (spec.max_items, format!("Too many {name} blocks")),
+            Nesting::Single | Nesting::Group if count > 1 => {
+                let detail = format!(
+                    "Only one block of type {name:?} is allowed. Previous definition was at {}.",
+                    given[0].place
+                );
+                Diagnostic::new(format!("Duplicate {name} block"), detail).at(given[1].place.clone())
+            }
+            Nesting::List | Nesting::Set if spec.max_items > 0 && count > spec.max_items => {
+                let (max, summary) = (spec.max_items, format!("Too many {name} blocks"));
+                let detail = format!("No more than {max} {name:?} blocks are allowed");
+                Diagnostic::new(summary, detail).at(given[max as usize].place.clone())
+            }
+            _ => return,
         };
-        if max > 0 && count > max {
-            let detail = format!("No more than {max} {name:?} blocks are allowed.");
-            self.found.push(Diagnostic::new(summary, detail).at(given[max as usize].place.clone()));
-        }
+        self.found.push(problem);
     }
 
     fn check_names(&mut self, body: &Body, spec: &BodySpec) {
@@ -214,10 +231,13 @@ impl Decoder<'_> {
                     if spec.attributes.contains_key(name) {
                         continue;
                     }
-                    let hint = if spec.blocks.contains_key(name) {
-                        format!(" Did you mean to define a block of type {name:?}?")
-                    } else {
-                        String::new()
+                    // In OpenTofu it is left to chance which one is named where several are close.
+                    let open = spec.attributes.keys().filter(|name| body.node.get_attribute(name).is_none());
+                    let hint = match crate::did_you_mean(name, open.map(String::as_str)) {
+                        hint if hint.is_empty() && spec.blocks.contains_key(name) => {
+                            format!(" Did you mean to define a block of type {name:?}?")
+                        }
+                        hint => hint,
                     };
                     body.unexpected(attribute, &hint)
                 }
@@ -229,19 +249,18 @@ impl Decoder<'_> {
                         continue;
                     }
                     let attribute = spec.attributes.get(name);
-                    let place = body.place(block);
+                    let place = label.map_or_else(|| body.place(&block.ident), |label| body.place(label));
                     // Old providers let such attributes be written as blocks.
                     if attribute.and_then(|spec| spec.ty.element()).is_some_and(|ty| matches!(ty, Type::Object { .. }))
                     {
                         self.found.push(Diagnostic::unsupported(format!("attribute {name} as blocks")).at(place));
                         continue;
                     }
-                    let hint = if attribute.is_some() {
-                        format!(
+                    let hint = match crate::did_you_mean(name, spec.blocks.keys().map(String::as_str)) {
+                        hint if hint.is_empty() && attribute.is_some() => format!(
                             " Did you mean to define argument {name:?}? If so, use the equals sign to assign it a value."
-                        )
-                    } else {
-                        String::new()
+                        ),
+                        hint => hint,
                     };
                     let detail = format!("Blocks of type {name:?} are not expected here.{hint}");
                     Diagnostic::new("Unsupported block type", detail).at(place)
@@ -252,14 +271,24 @@ impl Decoder<'_> {
     }
 }
 
-fn wrong_labels(name: &str, wanted: usize, given: usize) -> Diagnostic {
-    if given < wanted {
-        let detail = format!("A block of type {name:?} has a label, which is its key.");
-        Diagnostic::new(format!("Missing key for {name}"), detail)
-    } else {
-        let detail = format!("No more than {wanted} labels are expected for {name} blocks.");
-        Diagnostic::new(format!("Extraneous label for {name}"), detail)
+/// Too few labels, or too many.
+fn wrong_labels(name: &str, wanted: usize, given: &Given) -> Option<Diagnostic> {
+    if given.labels.len() < wanted {
+        let detail = format!("All {name} blocks must have {wanted} labels (key).");
+        return Some(Diagnostic::new(format!("Missing key for {name}"), detail).at(given.body.opening()));
     }
+    let extra = given.labels.get(wanted)?;
+    let detail = match wanted {
+        0 => format!("No labels are expected for {name} blocks."),
+        _ => format!("Only {wanted} labels (key) are expected for {name} blocks."),
+    };
+    // The labels are the last that stands in a header.
+    let (line, end) = given.place.end;
+    let width = extra.chars().count() as u32 + 2;
+    let column =
+        if line as usize == given.place.line { end.saturating_sub(width) as usize } else { given.place.column };
+    let place = SourceRange { column: column.max(1), ..given.place.clone() };
+    Some(Diagnostic::new(format!("Extraneous label for {name}"), detail).at(place))
 }
 
 /// A body without anything in it.

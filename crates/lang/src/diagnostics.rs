@@ -10,6 +10,16 @@ pub struct SourceRange {
     pub end: (u32, u32),
 }
 
+impl SourceRange {
+    /// From the beginning of the first to the end of the last; none of none.
+    pub(crate) fn around(ranges: impl IntoIterator<Item = SourceRange>) -> Option<SourceRange> {
+        ranges.into_iter().reduce(|one, other| {
+            let (first, last) = if one <= other { (one, other) } else { (other, one) };
+            SourceRange { end: first.end.max(last.end), ..first }
+        })
+    }
+}
+
 impl fmt::Display for SourceRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{},{}-", self.file, self.line, self.column)?;
@@ -54,9 +64,8 @@ impl Diagnostic {
     /// An `import` block is about an object that another one, at this place, is about.
     pub fn duplicate_import(address: &str, other: &SourceRange) -> Diagnostic {
         let detail = format!(
-            "An import block for the resource {address:?} was already declared at {other}-{}. A resource can have only one \
-             import block.",
-            other.column + "import".len()
+            "An import block for the resource {address:?} was already declared at {other}. A resource can have only one \
+             import block."
         );
         Diagnostic::new(format!("Duplicate import configuration for {address:?}"), detail)
     }

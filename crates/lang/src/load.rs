@@ -1,5 +1,6 @@
 //! Reading a folder. What is outside of the subset is noted with its place; what is wrong is an error.
 
+mod addresses;
 mod blocks;
 mod calls;
 mod check;
@@ -200,10 +201,10 @@ impl Loader {
         };
         let mut structures: Vec<Structure> = all.node.iter().cloned().collect();
         let overrides = structures.split_off(count.min(structures.len())).into_iter().collect();
-        let overrides = Body { node: overrides, source: all.source.clone() };
+        let overrides = Body { node: overrides, source: all.source.clone(), begin: 0 };
         let (node, problems) = overrides::merged(structures.into_iter().collect(), &overrides);
         self.report(problems);
-        self.read_body(&Body { node, source: all.source });
+        self.read_body(&Body { node, source: all.source, begin: 0 });
     }
 
     fn finish(mut self) -> Result<Module, Diagnostics> {

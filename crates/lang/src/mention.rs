@@ -55,7 +55,7 @@ pub fn mentions_at(body: &Body, spec: &BodySpec, path: &[Step]) -> Vec<Mention> 
 
 /// The bodies of the blocks of one name, also of those that are made by `dynamic`; what decides about the latter is noted.
 fn blocks(body: &Body, name: &str, found: &mut Vec<Mention>) -> Vec<Body> {
-    let inside = |block: &Block| Body { node: block.body.clone(), source: body.source.clone() };
+    let inside = |block: &Block| body.inside(block);
     let mut bodies = Vec::new();
     for block in body.node.iter().filter_map(Structure::as_block) {
         let label = block.labels.first().map(|label| label.as_str());

@@ -62,7 +62,7 @@ pub fn outline_body(body: &Body, spec: &BodySpec) -> BTreeMap<String, Part> {
         };
         let name = block.ident.as_str();
         let Some(inner) = spec.blocks.get(name) else { continue };
-        let said = outline_body(&Body { node: block.body.clone(), source: body.source.clone() }, &inner.body);
+        let said = outline_body(&body.inside(block), &inner.body);
         let fresh = match inner.nesting {
             Nesting::Single | Nesting::Group => Part::Block(BTreeMap::new()),
             Nesting::List | Nesting::Set => Part::Blocks(Vec::new()),

@@ -1,3 +1,5 @@
+mod same_keys;
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -108,8 +110,8 @@ impl Source {
         let (first, last) = (self.part(span.start), self.part(span.end));
         let begin = first.offset + (span.start - first.begin);
         // In JSON, what is written as one thing may come from several places: then only its beginning is told.
-        let one = first.begin == last.begin && !first.file.json;
-        first.file.range(begin, if one { first.offset + (span.end - first.begin) } else { begin })
+        let one = Arc::ptr_eq(&first.file, &last.file) && !first.file.json;
+        first.file.range(begin, if one { last.offset + (span.end - last.begin) } else { begin })
     }
 
     /// Whether this place was written in JSON.
@@ -138,7 +140,7 @@ impl Source {
         }
         self.read_empty_heredocs();
         let node = self.parse(hcl_edit::parser::parse_body, |finder, node| finder.visit_body(node))?;
-        Ok(Body { node, source: Arc::new(self) })
+        Ok(Body { node, source: Arc::new(self), begin: 0 })
     }
 
     pub fn parse_expr(mut self) -> Result<Expr, Diagnostics> {
@@ -163,7 +165,13 @@ impl Source {
         visit: fn(&mut FlushHeredocs<'_>, &T),
     ) -> Result<T, Diagnostics> {
         check_size(&self.parts[0].file.name, &self.parts[0].file.text)?;
-        let node = parser(&self.text).map_err(|error| self.syntax_error(&error))?;
+        let node = loop {
+            match parser(&self.text) {
+                Ok(node) => break node,
+                Err(error) if self.tell_keys_apart(&error) => {}
+                Err(error) => return Err(self.syntax_error(&error)),
+            }
+        };
         let mut finder = FlushHeredocs { text: &self.text, starts: BTreeSet::new() };
         visit(&mut finder, &node);
         let starts = finder.starts;
@@ -208,7 +216,9 @@ impl Source {
         if named.is_empty() {
             return Diagnostic::new("Invalid syntax", error.message()).at(range).into();
         }
-        let each = |(summary, detail): (&str, String)| Diagnostic::new(summary, detail).at(range.clone());
+        let each = |(summary, detail): (&str, String)| {
+            Diagnostic::new(summary, detail.replace(crate::syntax::FILE, &range.file)).at(range.clone())
+        };
         Diagnostics(named.into_iter().map(each).collect())
     }
 }
@@ -323,9 +333,17 @@ impl TemplateSource {
 pub struct Body {
     pub(crate) node: structure::Body,
     pub(crate) source: Arc<Source>,
+    /// Where the name or the last label of its block ends.
+    pub(crate) begin: usize,
 }
 
 impl Body {
+    /// The inside of a block of this body.
+    pub(crate) fn inside(&self, block: &structure::Block) -> Body {
+        let last = block.labels.last().and_then(Span::span).or_else(|| block.ident.span());
+        Body { node: block.body.clone(), source: self.source.clone(), begin: last.map_or(0, |last| last.end) }
+    }
+
     /// Whether nothing stands in it.
     pub fn is_empty(&self) -> bool {
         self.node.is_empty()
@@ -333,6 +351,19 @@ impl Body {
 
     pub fn range(&self) -> SourceRange {
         self.source.range(self.node.span())
+    }
+
+    /// Where it begins: with the brace, in HCL's own syntax.
+    pub(crate) fn opening(&self) -> SourceRange {
+        let behind = self.source.text.get(self.begin..).and_then(|text| text.find('{'));
+        let at = self.begin + behind.filter(|_| !self.source.is_json(Some(self.begin..self.begin))).unwrap_or(0);
+        self.source.range(Some(at..at))
+    }
+
+    /// That an argument has to be here, and is not.
+    pub(crate) fn missing(&self, name: &str) -> Diagnostic {
+        let detail = format!("The argument {name:?} is required, but no definition was found.");
+        Diagnostic::new("Missing required argument", detail).at(self.opening())
     }
 
     /// The value of an argument, not evaluated yet.
@@ -355,7 +386,7 @@ impl Body {
         } else {
             Diagnostic::new("Unsupported argument", format!("An argument named {name:?} is not expected here.{hint}"))
         };
-        problem.at(self.place(attribute))
+        problem.at(self.place(&attribute.key))
     }
 
     /// The first line of a block, up to its last label.

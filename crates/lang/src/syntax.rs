@@ -134,6 +134,9 @@ fn foreign(character: Option<char>) -> Vec<(&'static str, String)> {
     vec![(summary, detail.to_owned())]
 }
 
+/// Stands for the name of the file.
+pub(crate) const FILE: &str = "\u{0}";
+
 fn redefined(before: &str, line: &str) -> Vec<(&'static str, String)> {
     let name = line.trim_start().split([' ', '=', '\t']).next().unwrap_or_default();
     let earlier = before.lines().enumerate().collect::<Vec<_>>().into_iter().rev().skip(1).find(|(_, line)| {
@@ -142,7 +145,7 @@ fn redefined(before: &str, line: &str) -> Vec<(&'static str, String)> {
     });
     let place = earlier.map(|(at, line)| {
         let column = line.len() - line.trim_start().len() + 1;
-        format!(" on line {}, column {column}", at + 1)
+        format!(" at {FILE}:{},{column}-{}", at + 1, column + name.chars().count())
     });
     let detail = format!(
         "The argument {name:?} was already set{}. Each argument may be set only once.",

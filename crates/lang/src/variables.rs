@@ -93,7 +93,13 @@ fn read_file(path: &Path, name: &str) -> Result<Inputs, Diagnostics> {
             format!("Given variables file {name} cannot be read: {error}."),
         ))
     };
-    let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
+    let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            let detail = format!("Given variables file {name} does not exist.");
+            Diagnostics::from(Diagnostic::new("Failed to read variables file", detail))
+        }
+        _ => unreadable(&error),
+    })?;
     if name.ends_with(".json") {
         let values: BTreeMap<String, serde_json::Value> =
             serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
@@ -109,10 +115,7 @@ fn read_file(path: &Path, name: &str) -> Result<Inputs, Diagnostics> {
                 inputs.insert(attribute.key.as_str().to_owned(), InputSource::Expression(expr));
             }
             Structure::Block(block) => {
-                let detail = format!(
-                    "Blocks are not allowed here: {:?} must be assigned with an equals sign.",
-                    block.ident.as_str()
-                );
+                let detail = "Blocks are not allowed here.";
                 let summary = format!("Unexpected {:?} block", block.ident.as_str());
                 found.push(Diagnostic::new(summary, detail).at(body.place(&block.ident)));
             }

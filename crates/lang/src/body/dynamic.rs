@@ -23,17 +23,17 @@ impl Decoder<'_> {
     pub(super) fn given(&mut self, body: &Body, name: &str) -> Vec<Given> {
         let mut given = Vec::new();
         for block in body.node.blocks() {
-            let inner = |block: &Block| Body { node: block.body.clone(), source: body.source.clone() };
+            let inner = |block: &Block| body.inside(block);
             if block.ident.as_str() == name {
                 given.push(Given {
                     body: inner(block),
                     labels: block.labels.iter().map(|label| label.as_str().to_owned()).collect(),
-                    place: body.place(block),
+                    place: body.header(block),
                     iterator: None,
                     unknown: false,
                 });
             } else if is_dynamic(block, name) {
-                match self.expand(name, &inner(block), body.place(block)) {
+                match self.expand(name, &inner(block), body.header(block)) {
                     Ok(blocks) => given.extend(blocks),
                     Err(problems) => self.found.extend(problems),
                 }
@@ -170,11 +170,10 @@ impl Dynamic {
                 },
             }
         }
-        let missing = "The argument \"for_each\" is required, but no definition was found.";
-        let for_each = for_each.ok_or_else(|| wrong("Missing required argument", missing))?;
+        let for_each = for_each.ok_or_else(|| vec![body.missing("for_each")])?;
         match content.as_slice() {
             [content] => {
-                let content = Body { node: content.body.clone(), source: body.source.clone() };
+                let content = body.inside(content);
                 Ok(Dynamic { for_each, iterator, labels, content })
             }
             [] => {

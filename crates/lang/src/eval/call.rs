@@ -56,6 +56,13 @@ impl Evaluator<'_> {
         if !namespace.is_empty() || left {
             return Diagnostic::unsupported(format!("function {name}"));
         }
+        if let Some(instead) = functions::of_old(name) {
+            let detail = format!(
+                "Call to function {name:?} failed: the {name:?} function was deprecated in Terraform v0.12 and is not available \
+                 in OpenTofu; use {instead} syntax to write a literal {name}."
+            );
+            return Diagnostic::new("Error in function call", detail);
+        }
         Diagnostic::new("Call to unknown function", format!("There is no function named {name:?}."))
     }
 

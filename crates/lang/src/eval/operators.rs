@@ -133,6 +133,10 @@ fn calculate(operator: BinaryOperator, left: &Number, right: &Number) -> Result<
         BinaryOperator::Mod => Value::number(left.modulo(right)),
         BinaryOperator::Div => match left.divide(right) {
             Some(quotient) => Value::number(quotient),
+            None if left.is_zero() => {
+                let detail = "Error during operation: can't divide zero by zero or infinity by infinity.";
+                return Err(Diagnostic::new("Operation failed", detail));
+            }
             // OpenTofu goes on with infinity, which no encoding has.
             None => return Err(Diagnostic::unsupported("division by zero")),
         },

@@ -214,6 +214,15 @@ pub fn function_names() -> Vec<&'static str> {
 }
 
 /// Whether another engine may know this function: a provider's, or one of those that are left to the CLI.
+/// What is written today in place of a function that was there once.
+pub fn of_old(name: &str) -> Option<&'static str> {
+    match name {
+        "list" => Some("tolist([ ... ])"),
+        "map" => Some("tomap({ ... })"),
+        _ => None,
+    }
+}
+
 pub fn is_foreign(name: &str) -> bool {
     name.contains("::") || LEFT_TO_THE_CLI.iter().any(|(left, _)| *left == name)
 }

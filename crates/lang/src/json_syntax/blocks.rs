@@ -26,7 +26,7 @@ pub(crate) fn with_blocks(body: &Body, spec: &BodySpec) -> Result<Option<Body>, 
             }
         }
     }
-    Ok(Some(Body { node, source: body.source.clone() }))
+    Ok(Some(Body { node, source: body.source.clone(), begin: body.begin }))
 }
 
 fn span(expression: &Expression) -> Option<std::ops::Range<usize>> {

@@ -24,6 +24,11 @@ const TOP_LEVEL: [&str; 14] = [
     "check",
 ];
 
+/// The arguments of a variable and of an output, in the order in which one is suggested.
+const VARIABLE: [&str; 8] =
+    ["description", "default", "type", "sensitive", "ephemeral", "const", "deprecated", "nullable"];
+const OUTPUT: [&str; 6] = ["description", "value", "depends_on", "sensitive", "ephemeral", "deprecated"];
+
 impl Loader {
     pub(super) fn read_body(&mut self, body: &Body) {
         for structure in &body.node {
@@ -36,8 +41,9 @@ impl Loader {
 
     fn read_block(&mut self, file: &Body, block: &Block) {
         let labels: Vec<&str> = block.labels.iter().map(|label| label.as_str()).collect();
-        let inner = Body { node: block.body.clone(), source: file.source.clone() };
+        let inner = file.inside(block);
         let range = file.header(block);
+        self.check_labels(file, block);
         match (block.ident.as_str(), labels.as_slice()) {
             ("terraform", []) => self.read_terraform(&inner),
             // Its label, if it has one, means nothing.
@@ -57,10 +63,10 @@ impl Loader {
                 self.unsupported(format!("{} block", block.ident.as_str()), range);
             }
             (
-                kind @ ("terraform" | "variable" | "locals" | "output" | "resource" | "provider" | "data" | "module"
-                | "moved" | "removed" | "import" | "check"),
-                labels,
-            ) => self.wrong_labels(kind, labels.len(), range),
+                "terraform" | "variable" | "locals" | "output" | "resource" | "provider" | "data" | "module" | "moved"
+                | "removed" | "import" | "check",
+                _,
+            ) => self.wrong_labels(file, block),
             (kind, _) => {
                 let hint = crate::did_you_mean(kind, TOP_LEVEL);
                 let detail = format!("Blocks of type {kind:?} are not expected here.{hint}");
@@ -69,7 +75,9 @@ impl Loader {
         }
     }
 
-    pub(super) fn wrong_labels(&mut self, kind: &str, labels: usize, range: SourceRange) {
+    /// Too few labels, or too many.
+    pub(super) fn wrong_labels(&mut self, body: &Body, block: &Block) {
+        let (kind, labels) = (block.ident.as_str(), block.labels.len());
         let expected: &[&str] = match kind {
             "resource" | "data" => &["type", "name"],
             "variable" | "output" | "provider" | "module" | "check" => &["name"],
@@ -90,17 +98,29 @@ impl Loader {
                 format!("Only {count} labels ({names}) are expected for {kind} blocks."),
             ),
         };
+        let inner = body.inside(block);
+        let range = match block.labels.get(count) {
+            Some(extra) => body.place(extra),
+            None => inner.opening(),
+        };
         self.found.push(problem.at(range));
     }
 
     pub(super) fn no_labels(&mut self, body: &Body, block: &Block) {
         if !block.labels.is_empty() {
-            self.wrong_labels(block.ident.as_str(), block.labels.len(), body.header(block));
+            self.wrong_labels(body, block);
         }
     }
 
     pub(super) fn unexpected_attribute(&mut self, body: &Body, attribute: &Attribute) {
-        self.found.push(body.unexpected(attribute, ""));
+        self.unexpected_among(body, attribute, &[]);
+    }
+
+    /// The same where something else might have been meant: one of these that is not given.
+    pub(super) fn unexpected_among(&mut self, body: &Body, attribute: &Attribute, names: &[&str]) {
+        let open = names.iter().copied().filter(|name| body.node.get_attribute(name).is_none());
+        let hint = crate::did_you_mean(attribute.key.as_str(), open);
+        self.found.push(body.unexpected(attribute, &hint));
     }
 
     pub(super) fn unexpected_block(&mut self, body: &Body, block: &Block) {
@@ -123,7 +143,6 @@ impl Loader {
             validations: Vec::new(),
             range: range.clone(),
         };
-        self.check_variable_name(name, &range);
         let mut default = None;
         for structure in &body.node {
             match structure {
@@ -147,7 +166,7 @@ impl Loader {
                             self.unsupported("variable const", value.range());
                         }
                         "const" => {}
-                        _ => self.unexpected_attribute(body, attribute),
+                        _ => self.unexpected_among(body, attribute, &VARIABLE),
                     }
                 }
                 Structure::Block(block) if block.ident.as_str() == "validation" => {
@@ -175,7 +194,9 @@ impl Loader {
                 "The \"deprecated\" argument must not be empty, and should provide instructions on how to migrate away from \
                  usage of this deprecated {what}."
             );
-            self.found.push(Diagnostic::new("Invalid `deprecated` value", detail).at(range.clone()));
+            // Shown by the name, which stands behind the block's kind.
+            let name = SourceRange { column: range.column + what.len() + 1, ..range.clone() };
+            self.found.push(Diagnostic::new("Invalid `deprecated` value", detail).at(name));
         }
         reason
     }
@@ -220,7 +241,6 @@ impl Loader {
     }
 
     fn read_output(&mut self, name: &str, body: &Body, range: SourceRange) {
-        self.check_name("output name", name, &range);
         let mut value = None;
         let (mut description, mut sensitive, mut ephemeral, mut depends_on) = (String::new(), false, false, Vec::new());
         let mut deprecated = None;
@@ -236,7 +256,7 @@ impl Loader {
                         "ephemeral" => ephemeral = self.literal_bool(&given),
                         "depends_on" => depends_on = self.read_depends_on(&given),
                         "deprecated" => deprecated = self.deprecation("output", &given, &range),
-                        _ => self.unexpected_attribute(body, attribute),
+                        _ => self.unexpected_among(body, attribute, &OUTPUT),
                     }
                 }
                 Structure::Block(block) if block.ident.as_str() == "precondition" => {
@@ -245,7 +265,7 @@ impl Loader {
                 Structure::Block(block) => self.unexpected_block(body, block),
             }
         }
-        let Some(value) = value else { return self.missing("value", range) };
+        let Some(value) = value else { return self.missing("value", body) };
         let name = name.to_owned();
         let output = Output {
             name: name.clone(),
@@ -353,28 +373,36 @@ impl Loader {
     }
 
     pub(super) fn as_string(&mut self, value: &Value, expr: &Expr) -> Option<String> {
-        match value.convert(&Type::String).ok().as_ref().and_then(Value::as_str) {
-            Some(text) => Some(text.to_owned()),
-            None => {
-                let detail = "A string is required here.";
-                self.found.push(Diagnostic::new("Unsuitable value type", detail).at(expr.range()));
-                None
-            }
-        }
+        self.suitable(value, &Type::String, expr)?.as_str().map(str::to_owned)
     }
 
     pub(super) fn literal_bool(&mut self, expr: &Expr) -> bool {
-        let Some(value) = self.constant(expr) else { return false };
-        let bool = value.convert(&Type::Bool).ok().and_then(|value| value.as_bool());
-        if bool.is_none() {
-            let detail = "Unsuitable value: a bool is required";
-            self.found.push(Diagnostic::new("Unsuitable value type", detail).at(expr.range()));
-        }
-        bool.unwrap_or_default()
+        let value = self.constant(expr).and_then(|value| self.suitable(&value, &Type::Bool, expr));
+        value.and_then(|value| value.as_bool()).unwrap_or_default()
     }
 
-    pub(super) fn missing(&mut self, name: &str, range: SourceRange) {
-        let detail = format!("The argument {name:?} is required, but no definition was found.");
-        self.found.push(Diagnostic::new("Missing required argument", detail).at(range));
+    /// A value of the type that is wanted, which null is not.
+    fn suitable(&mut self, value: &Value, ty: &Type, expr: &Expr) -> Option<Value> {
+        let why = match value.convert(ty) {
+            Ok(value) if !value.is_null() => return Some(value),
+            Ok(_) => "null value is not allowed".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let problem = Diagnostic::new("Unsuitable value type", format!("Unsuitable value: {why}"));
+        self.found.push(problem.at(expr.range()));
+        None
+    }
+
+    /// An argument that has to be there.
+    pub(super) fn required(&mut self, body: &Body, name: &str) -> Option<Expr> {
+        let given = body.argument(name);
+        if given.is_none() {
+            self.missing(name, body);
+        }
+        given
+    }
+
+    pub(super) fn missing(&mut self, name: &str, body: &Body) {
+        self.found.push(body.missing(name));
     }
 }

@@ -1,4 +1,4 @@
-use hcl_edit::expr::{Expression, ObjectKey, TraversalOperator};
+use hcl_edit::expr::{Expression, ObjectKey};
 use hcl_edit::structure::{Block, Structure};
 
 use super::Loader;
@@ -7,14 +7,13 @@ use crate::{Body, Check, Diagnostic, Expr, Import, ImportBy, ModuleCall, Moved, 
 
 impl Loader {
     pub(super) fn read_call(&mut self, name: &str, mut body: Body, range: SourceRange) {
-        self.check_name("module instance name", name, &range);
         let repetition = self.take_call_repetition(&mut body);
         let (source, depends_on) = (take(&mut body, "source"), take(&mut body, "depends_on"));
         let providers = take(&mut body, "providers");
         if let Some(version) = take(&mut body, "version") {
             self.unsupported("module version", version.range());
         }
-        let Some(source) = source else { return self.missing("source", range) };
+        let Some(source) = source else { return self.missing("source", &body) };
         if source.as_literal().is_none() {
             self.unsupported("module source that is no plain string", source.range());
         }
@@ -60,7 +59,7 @@ impl Loader {
         body.node.remove_blocks("lifecycle");
         let mut enabled = None;
         for block in &blocks {
-            let inner = Body { node: block.body.clone(), source: body.source.clone() };
+            let inner = body.inside(block);
             self.only(&inner, &["enabled"], &[]);
             enabled = inner.node.get_attribute("enabled").map(|given| inner.expr(&given.value));
         }
@@ -94,58 +93,45 @@ impl Loader {
     }
 
     pub(super) fn read_moved(&mut self, body: &Body, range: SourceRange) {
-        let from = self.address_argument(body, "from", &range);
-        let to = self.address_argument(body, "to", &range);
+        let [from, to] = ["from", "to"].map(|name| {
+            let end = self.required(body, name).and_then(|given| self.moved_end(&given));
+            if end.is_none() {
+                let detail = format!("The resource referenced by the {name:?} attribute is not allowed to be moved.");
+                self.found.push(Diagnostic::new("Invalid \"moved\" address", detail).at(range.clone()));
+            }
+            end
+        });
         self.only(body, &["from", "to"], &[]);
-        if let (Some(from), Some(to)) = (from, to) {
-            self.module.moved.push(Moved { from, to, range });
+        let (Some(from), Some(to)) = (from, to) else { return };
+        if from.is_module != to.is_module {
+            let detail =
+                "The \"from\" and \"to\" addresses must either both refer to resources or both refer to modules.";
+            return self.found.push(Diagnostic::new("Invalid \"moved\" addresses", detail).at(range));
         }
+        self.module.moved.push(Moved { from: from.text(), to: to.text(), range });
     }
 
     pub(super) fn read_removed(&mut self, body: &Body, range: SourceRange) {
-        let from = self.address_argument(body, "from", &range).filter(|from| self.is_removable(body, from));
+        let from = self.required(body, "from").and_then(|given| self.removed_end(&given));
         self.only(body, &["from"], &["lifecycle"]);
-        let mut destroy = None;
+        let (mut destroy, mut earlier) = (None, None);
         for block in body.node.get_blocks("lifecycle") {
-            let inner = Body { node: block.body.clone(), source: body.source.clone() };
+            let at = body.header(block);
+            if let Some(earlier) = &earlier {
+                let detail = format!("The removed block already has a lifecycle block at {earlier}.");
+                self.found.push(Diagnostic::new("Duplicate lifecycle block", detail).at(at));
+                continue;
+            }
+            earlier = Some(at);
+            let inner = body.inside(block);
             self.only(&inner, &["destroy"], &[]);
             if let Some(given) = inner.node.get_attribute("destroy") {
                 destroy = Some(self.literal_bool(&inner.expr(&given.value)));
             }
         }
         if let Some(from) = from {
-            self.module.removed.push(Removed { from, destroy, range });
+            self.module.removed.push(Removed { from: from.text(), destroy, range });
         }
-    }
-
-    /// Resources and modules are removed as a whole, and data sources not at all.
-    fn is_removable(&mut self, body: &Body, from: &str) -> bool {
-        let parts: Vec<&str> = from.split('.').collect();
-        let modules = parts.chunks(2).take_while(|pair| pair[0] == "module").count();
-        let (modules, resource) = parts.split_at((modules * 2).min(parts.len()));
-        let (summary, detail) = if modules.iter().any(|part| part.contains('[')) {
-            let detail = "Module address cannot be a module instance (e.g. \"module.a[0]\"), it must be a module instead \
-                          (e.g. \"module.a\").";
-            ("Module instance address with keys is not allowed", detail)
-        } else if resource.first() == Some(&"data") {
-            let detail = "Data sources cannot be destroyed, and therefore, 'removed' blocks are not allowed to target them. \
-                          To remove data sources from the state, you should remove the data source block from the \
-                          configuration.";
-            ("Data source address is not allowed", detail)
-        } else if resource.len() > 2 || resource.iter().any(|part| part.contains('[')) {
-            let detail = "Resource address cannot be a resource instance (e.g. \"null_resource.a[0]\"), it must be a \
-                          resource instead (e.g. \"null_resource.a\").";
-            ("Resource instance address with keys is not allowed", detail)
-        } else {
-            return true;
-        };
-        let place = body.node.get_attribute("from").map(|given| body.expr(&given.value).range());
-        let problem = Diagnostic::new(summary, detail);
-        self.found.push(match place {
-            Some(place) => problem.at(place),
-            None => problem,
-        });
-        false
     }
 
     pub(super) fn read_import(&mut self, body: &Body, range: SourceRange) {
@@ -154,15 +140,22 @@ impl Loader {
             self.unsupported("import provider", body.place(provider));
         }
         self.only(body, &["to", "id", "identity", "for_each", "provider"], &[]);
-        let part = |name: &str| body.node.get_attribute(name).map(|given| body.expr(&given.value));
-        let by = match (part("id"), part("identity")) {
+        let to = self.required(body, "to").map(|given| self.import_target(&given));
+        if matches!(to, Some(None)) {
+            return;
+        }
+        let part = |name: &str| body.node.get_attribute(name);
+        let given = |name: &str| part(name).map(|given| body.expr(&given.value));
+        let by = match (given("id"), given("identity")) {
             (Some(id), None) => ImportBy::Id(id),
             (None, Some(identity)) => ImportBy::Identity(identity),
             (Some(_), Some(_)) => {
                 let detail = "Only one of 'id' or 'identity' can be specified in an import block. 'id' identifies the \
                               resource instance by its ID, while 'identity' identifies the resource instance by its Resource \
                               Identity. Choose one method to identify the resource instance to import.";
-                return self.found.push(Diagnostic::new("Conflicting import arguments", detail).at(range));
+                let both = ["id", "identity"].iter().filter_map(|name| Some(body.place(part(name)?)));
+                let problem = Diagnostic::new("Conflicting import arguments", detail);
+                return self.found.push(problem.at(SourceRange::around(both).unwrap_or(range)));
             }
             (None, None) => {
                 let detail = "One of 'id' or 'identity' must be specified in an import block to identify the resource \
@@ -170,12 +163,8 @@ impl Loader {
                 return self.found.push(Diagnostic::new("Missing required import argument", detail).at(range));
             }
         };
-        match part("to") {
-            Some(to) => match import_target(&to) {
-                Some(to) => self.add_import(Import { to, by, for_each: part("for_each"), range }),
-                None => self.unsupported("this form of import", to.range()),
-            },
-            None => self.missing("to", range),
+        if let Some(Some(to)) = to {
+            self.add_import(Import { to, by, for_each: given("for_each"), range });
         }
     }
 
@@ -192,7 +181,6 @@ impl Loader {
     }
 
     pub(super) fn read_check(&mut self, name: &str, body: &Body, range: SourceRange) {
-        self.check_name("check block name", name, &range);
         let mut assertions = Vec::new();
         for structure in &body.node {
             match structure {
@@ -222,7 +210,8 @@ impl Loader {
     fn read_check_data(&mut self, check: &str, body: &Body, block: &Block) {
         let range = body.header(block);
         let labels: Vec<&str> = block.labels.iter().map(|label| label.as_str()).collect();
-        let [resource_type, name] = labels[..] else { return self.wrong_labels("data", labels.len(), range) };
+        let [resource_type, name] = labels[..] else { return self.wrong_labels(body, block) };
+        self.check_labels(body, block);
         let own = |resource: &crate::Resource| resource.check.as_deref() == Some(check);
         if let Some(earlier) = self.module.resources.iter().find(|resource| own(resource)) {
             let detail = format!("This check block already has a data resource defined at {}.", earlier.range);
@@ -241,24 +230,12 @@ impl Loader {
                           containing block.";
             self.found.push(Diagnostic::new("Invalid lifecycle block", detail).at(body.place(&block.ident)));
         }
-        let inner = Body { node: block.body.clone(), source: body.source.clone() };
+        let inner = body.inside(block);
         self.read_resource(true, [resource_type, name], inner, range);
         if let Some(resource) = self.module.resources.last_mut() {
             resource.check = Some(check.to_owned());
             self.scoped.insert((resource.resource_type.clone(), resource.name.clone()), check.to_owned());
         }
-    }
-
-    fn address_argument(&mut self, body: &Body, name: &str, range: &SourceRange) -> Option<String> {
-        let Some(given) = body.node.get_attribute(name) else {
-            self.missing(name, range.clone());
-            return None;
-        };
-        let text = address_text(&given.value);
-        if text.is_none() {
-            self.unsupported(format!("this form of {name}"), body.place(given));
-        }
-        text
     }
 
     /// Reports whatever else stands in a block.
@@ -276,44 +253,4 @@ impl Loader {
             }
         }
     }
-}
-
-/// An address as it is written in `moved` and `removed` blocks, in the form in which a state has it.
-fn address_text(node: &Expression) -> Option<String> {
-    let Expression::Traversal(traversal) = node else { return None };
-    let Expression::Variable(root) = &traversal.expr else { return None };
-    let mut text = root.as_str().to_owned();
-    for operator in &traversal.operators {
-        match operator.value() {
-            TraversalOperator::GetAttr(name) => text.push_str(&format!(".{}", name.as_str())),
-            TraversalOperator::Index(Expression::String(key)) => {
-                let quoted = serde_json::Value::from(key.value().as_str()).to_string();
-                text.push_str(&format!("[{}]", quoted.replace("${", "$${").replace("%{", "%%{")));
-            }
-            TraversalOperator::Index(Expression::Number(index)) => text.push_str(&format!("[{}]", index.value())),
-            TraversalOperator::LegacyIndex(index) => text.push_str(&format!("[{}]", index.value())),
-            _ => return None,
-        }
-    }
-    Some(text)
-}
-
-/// The parts of an import's address.
-fn import_target(expr: &Expr) -> Option<Vec<(String, Option<Expr>)>> {
-    let Expression::Traversal(traversal) = &expr.node else { return None };
-    let Expression::Variable(root) = &traversal.expr else { return None };
-    let mut parts: Vec<(String, Option<Expr>)> = Vec::new();
-    let mut first = Some(root.as_str().to_owned());
-    for operator in &traversal.operators {
-        match (operator.value(), first.take()) {
-            (TraversalOperator::GetAttr(name), Some(first)) => parts.push((format!("{first}.{}", name.as_str()), None)),
-            (TraversalOperator::GetAttr(name), None) => first = Some(name.as_str().to_owned()),
-            (TraversalOperator::Index(key), None) => {
-                let key = Expr { node: key.clone(), source: expr.source.clone() };
-                parts.last_mut()?.1.replace(key).is_none().then_some(())?;
-            }
-            _ => return None,
-        }
-    }
-    (first.is_none() && !parts.is_empty()).then_some(parts)
 }

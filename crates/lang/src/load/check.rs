@@ -30,7 +30,9 @@ impl Loader {
             conditions(&lifecycle.preconditions, own(Own::Precondition), &mut expressions);
             let after = Place { this: true, ..own(Own::Postcondition) };
             conditions(&lifecycle.postconditions, after, &mut expressions);
-            expressions.extend(lifecycle.prevent_destroy.iter().map(|expr| (expr.clone(), Place::default())));
+            // What it says of its own instance is found where one is looked at.
+            let any = Place { count: true, each: true, ..Place::default() };
+            expressions.extend(lifecycle.prevent_destroy.iter().map(|expr| (expr.clone(), any.clone())));
             let triggers = lifecycle.replace_triggered_by.iter();
             expressions.extend(triggers.map(|trigger| (trigger.expr.clone(), own(Own::Trigger))));
         }
@@ -62,7 +64,9 @@ impl Loader {
         let references = inspect(expr, &place.iterators, &mut |construct| constructs.push(construct));
         for Construct { kind, span } in constructs {
             let construct = match kind {
-                ConstructKind::Function(name) if functions::is_known(&name) => continue,
+                ConstructKind::Function(name) if functions::is_known(&name) || functions::of_old(&name).is_some() => {
+                    continue;
+                }
                 ConstructKind::Function(name) if functions::is_foreign(&name) => format!("function {name}"),
                 ConstructKind::Function(name) => {
                     let hint = crate::did_you_mean(&name, functions::function_names());
@@ -275,9 +279,8 @@ impl Place {
                 let detail = format!("Local value {address} cannot use its own result as part of its expression.");
                 return Some(Diagnostic::new("Self-referencing local value", detail));
             }
-            Own::Trigger => {
-                return Some(Diagnostic::new(format!("no change found for {address} in the root module"), ""));
-            }
+            // Its own change is not planned yet, which the plan says.
+            Own::Trigger => return None,
         };
         Some(Diagnostic::new(summary, format!("Configuration for {address} may not refer to itself.")))
     }
@@ -309,7 +312,7 @@ fn collect(body: &Body, place: Place, expressions: &mut Vec<(Expr, Place)>) {
 
 fn collect_block(body: &Body, block: &Block, place: &Place, expressions: &mut Vec<(Expr, Place)>) {
     let Some(iterator) = iterator(block) else {
-        let inner = Body { node: block.body.clone(), source: body.source.clone() };
+        let inner = body.inside(block);
         return collect(&inner, place.clone(), expressions);
     };
     let mut inside = place.clone();

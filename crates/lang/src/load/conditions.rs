@@ -25,7 +25,8 @@ impl Loader {
             }
             (condition, _) => {
                 let missing = if condition.is_none() { "condition" } else { "error_message" };
-                self.missing(missing, range);
+                let inner = body.inside(block);
+                self.missing(missing, &inner);
                 None
             }
         }

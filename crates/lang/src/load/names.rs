@@ -1,7 +1,9 @@
 //! Names: which can be given, and what is said where one is given twice.
 
+use hcl_edit::structure::Block;
+
 use super::Loader;
-use crate::{Diagnostic, SourceRange};
+use crate::{Body, Diagnostic, SourceRange};
 
 const RULE: &str =
     "A name must start with a letter or underscore and may contain only letters, digits, underscores, and dashes.";
@@ -11,29 +13,29 @@ const RESERVED: [&str; 8] =
     ["source", "version", "providers", "count", "for_each", "lifecycle", "depends_on", "locals"];
 
 impl Loader {
-    /// `what` is the kind of name: `variable name`.
-    pub(super) fn check_name(&mut self, what: &str, name: &str, range: &SourceRange) {
-        if hcl_edit::Ident::try_new(name).is_err() {
-            self.found.push(Diagnostic::new(format!("Invalid {what}"), RULE).at(range.clone()));
-        }
-    }
-
-    pub(super) fn check_variable_name(&mut self, name: &str, range: &SourceRange) {
-        self.check_name("variable name", name, range);
-        if RESERVED.contains(&name) {
-            let detail =
-                format!("The variable name {name:?} is reserved due to its special meaning inside module blocks.");
-            self.found.push(Diagnostic::new("Invalid variable name", detail).at(range.clone()));
-        }
-    }
-
-    pub(super) fn check_resource_names(&mut self, data: bool, [kind, name]: [&str; 2], range: &SourceRange) {
-        let (what_kind, what_name) = match data {
-            true => ("data source name", "data resource name"),
-            false => ("resource type name", "resource name"),
+    /// Whether the labels of a block can be names of what it declares.
+    pub(super) fn check_labels(&mut self, body: &Body, block: &Block) {
+        let kinds: &[&str] = match (block.ident.as_str(), block.labels.len()) {
+            ("variable", 1) => &["variable name"],
+            ("output", 1) => &["output name"],
+            ("module", 1) => &["module instance name"],
+            ("check", 1) => &["check block name"],
+            ("resource", 2) => &["resource type name", "resource name"],
+            ("data", 2) => &["data source name", "data resource name"],
+            _ => return,
         };
-        self.check_name(what_kind, kind, range);
-        self.check_name(what_name, name, range);
+        for (what, label) in kinds.iter().zip(&block.labels) {
+            if hcl_edit::Ident::try_new(label.as_str()).is_err() {
+                self.found.push(Diagnostic::new(format!("Invalid {what}"), RULE).at(body.place(label)));
+            }
+            if *what == "variable name" && RESERVED.contains(&label.as_str()) {
+                let detail = format!(
+                    "The variable name {:?} is reserved due to its special meaning inside module blocks.",
+                    label.as_str()
+                );
+                self.found.push(Diagnostic::new("Invalid variable name", detail).at(body.place(label)));
+            }
+        }
     }
 
     pub(super) fn check_alias(&mut self, alias: Option<&str>, range: &SourceRange) {

@@ -108,12 +108,16 @@ impl Loader {
         }
     }
 
-    /// Where only a name can stand.
     pub(super) fn not_static(&mut self, expr: &Expr) {
-        let detail = "A single static variable reference is required: only attribute access and indexing with constant \
-                      keys. No calculations, function calls, template expressions, etc are allowed here.";
-        self.found.push(Diagnostic::new("Invalid expression", detail).at(expr.range()));
+        self.found.push(not_static(expr));
     }
+}
+
+/// Where only a name can stand.
+pub(super) fn not_static(expr: &Expr) -> Diagnostic {
+    let detail = "A single static variable reference is required: only attribute access and indexing with constant keys. No \
+                  calculations, function calls, template expressions, etc are allowed here.";
+    Diagnostic::new("Invalid expression", detail).at(expr.range())
 }
 
 /// A key that is written out, in the form in which a state has it.

@@ -5,14 +5,18 @@ use landform_cty::{Path, Step};
 use super::Loader;
 use crate::{Body, Diagnostic, Expr, IgnoreChanges, Lifecycle, Reference, Repetition, Resource, SourceRange, Trigger};
 
+/// The arguments of a lifecycle, in the order in which one is suggested.
+const LIFECYCLE: [&str; 6] =
+    ["create_before_destroy", "prevent_destroy", "destroy", "ignore_changes", "replace_triggered_by", "enabled"];
+
 impl Loader {
     pub(super) fn read_resource(&mut self, data: bool, labels: [&str; 2], mut body: Body, range: SourceRange) {
-        self.check_resource_names(data, labels, &range);
         self.reserved(if data { "data" } else { "resource" }, &body, &[], &["locals"]);
         let (count, for_each) = (take(&mut body, "count"), take(&mut body, "for_each"));
         let (provider, depends_on) = (take(&mut body, "provider"), take(&mut body, "depends_on"));
         let mut lifecycle = self.take_lifecycle(&mut body, data);
-        let repetition = self.repetition([count, lifecycle.enabled.take(), for_each], "may be", "resources");
+        let what = if data { "data sources" } else { "resources" };
+        let repetition = self.repetition([count, lifecycle.enabled.take(), for_each], "may be", what);
         for construct in ["provisioner", "connection", "_"] {
             for block in body.node.get_blocks(construct) {
                 let range = body.place(&block.ident);
@@ -58,12 +62,13 @@ impl Loader {
             [(first, _), (second, _), (third, _)] => format!("{first}, {second}, and {third}"),
             _ => String::new(),
         };
-        if let Some(first) = there.iter().map(|(_, expr)| expr.range()).min().filter(|_| !names.is_empty()) {
+        let place = SourceRange::around(there.iter().map(|(_, expr)| expr.range()));
+        if let Some(place) = place.filter(|_| !names.is_empty()) {
             let detail = format!(
                 "The {names} meta-arguments are mutually-exclusive. Only one {only} used to be explicit about the number of \
                  {what} to be created."
             );
-            self.found.push(Diagnostic::new(format!("Invalid combination of {names}"), detail).at(first));
+            self.found.push(Diagnostic::new(format!("Invalid combination of {names}"), detail).at(place));
         }
         match given {
             [Some(count), _, _] => Repetition::Count(count),
@@ -84,7 +89,7 @@ impl Loader {
                 self.found.push(Diagnostic::new("Duplicate lifecycle block", detail).at(body.place(&block.ident)));
             }
             self.no_labels(body, block);
-            let inner = Body { node: block.body.clone(), source: body.source.clone() };
+            let inner = body.inside(block);
             self.read_lifecycle(&inner, data, &mut lifecycle);
         }
         lifecycle
@@ -125,7 +130,7 @@ impl Loader {
                 "enabled" => lifecycle.enabled = Some(value),
                 "ignore_changes" => lifecycle.ignore_changes = self.read_ignore_changes(&value),
                 "replace_triggered_by" => lifecycle.replace_triggered_by = self.read_triggers(&value),
-                _ => self.unexpected_attribute(body, attribute),
+                _ => self.unexpected_among(body, attribute, &LIFECYCLE),
             }
         }
     }
@@ -170,9 +175,6 @@ impl Loader {
             match trigger(&element) {
                 Some(trigger) if !wrong => triggers.push(trigger),
                 _ if wrong => {}
-                _ if crate::references(&element).iter().any(|named| matches!(named, Reference::Data { .. })) => {
-                    self.unsupported("replace_triggered_by of a data source", element.range());
-                }
                 _ => {
                     let detail = "Unexpected expression found in replace_triggered_by.";
                     let problem = Diagnostic::new("Invalid replace_triggered_by expression", detail);
@@ -238,7 +240,7 @@ fn trigger(expr: &Expr) -> Option<Trigger> {
     let Expression::Variable(root) = &traversal.expr else { return None };
     let operators: Vec<&TraversalOperator> = traversal.operators.iter().map(|operator| operator.value()).collect();
     let (reference, used) = Reference::read(root.as_str(), operators.iter().copied()).ok()?;
-    if !matches!(reference, Reference::Resource { .. }) {
+    if !matches!(reference, Reference::Resource { .. } | Reference::Data { .. }) {
         return None;
     }
     let (key, rest) = match &operators[used..] {

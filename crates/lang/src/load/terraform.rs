@@ -25,7 +25,7 @@ impl Loader {
                 },
                 Structure::Block(block) => match block.ident.as_str() {
                     "required_providers" => {
-                        let inner = Body { node: block.body.clone(), source: body.source.clone() };
+                        let inner = body.inside(block);
                         self.no_labels(body, block);
                         self.read_required_providers(&inner, body.place(&block.ident));
                     }
