@@ -33,7 +33,7 @@ pub use budget::Budget;
 pub use console::{render_type, render_value};
 pub use defaults::Defaults;
 pub use diagnostics::{Cause, Diagnostic, Diagnostics, SourceRange};
-pub use eval::{described, evaluate, sides_of_equality};
+pub use eval::{Blame, described, evaluate, sides_of_equality};
 pub use functions::{LEFT_TO_THE_CLI, function_names};
 pub use load::{KeptFiles, OPENTOFU_VERSION, load, required_versions};
 pub use mention::{Mention, mentions, mentions_at};

@@ -2,7 +2,7 @@
 
 use hcl_edit::Decorated;
 use hcl_edit::expr::{BinaryOperator, Expression, TraversalOperator};
-use landform_cty::{Data, Mark, Type, Value};
+use landform_cty::{Data, Mark, Refinement, Type, Value};
 
 use super::Evaluator;
 use crate::reference::traversals_of;
@@ -11,10 +11,21 @@ use crate::{Budget, Expr, Scope};
 /// A name and what is said of it: `var.n`, `is 1`.
 pub type Described = Vec<(String, String)>;
 
-/// The names of an expression. Secrets are not spoken of.
-pub fn described(expr: &Expr, scope: &dyn Scope) -> Described {
+/// Why something is wrong, as far as it lies with the values. What has nothing to do with it would mislead who reads it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Blame {
+    #[default]
+    Neither,
+    /// It will be known too late.
+    Unknown,
+    /// It is secret, or kept nowhere.
+    Confidential,
+}
+
+/// The names of an expression. Secrets are not spoken of, unless they are to blame.
+pub fn described(expr: &Expr, scope: &dyn Scope, blame: Blame) -> Described {
     let budget = &mut Budget::default();
-    Evaluator { scope, budget, source: &expr.source, bound: Vec::new() }.described(&expr.node)
+    Evaluator { scope, budget, source: &expr.source, bound: Vec::new() }.described(&expr.node, blame)
 }
 
 /// Both sides of `a == b`, if the expression is nothing else.
@@ -29,7 +40,7 @@ pub fn sides_of_equality(expr: &Expr, scope: &dyn Scope) -> Option<(Value, Value
 }
 
 impl Evaluator<'_> {
-    pub(super) fn described(&mut self, expr: &Expression) -> Described {
+    pub(super) fn described(&mut self, expr: &Expression, blame: Blame) -> Described {
         let mut found = Described::new();
         for (root, operators) in traversals_of(expr) {
             let fixed = operators.iter().take_while(|operator| written(operator).is_some()).count();
@@ -41,9 +52,8 @@ impl Evaluator<'_> {
                 let Ok(value) = self.eval_traversal(expr, &root, operators) else { continue };
                 let steps = operators.iter().filter_map(|operator| written(operator.value()));
                 let name = root.clone() + &steps.collect::<String>();
-                if let Some(statement) = statement(&value).filter(|_| !found.iter().any(|(other, _)| *other == name)) {
-                    found.push((name, statement));
-                }
+                let new = !found.iter().any(|(other, _)| *other == name);
+                found.extend(statement(&value, blame).filter(|_| new).map(|statement| (name, statement)));
                 break;
             }
         }
@@ -74,13 +84,16 @@ fn written(operator: &TraversalOperator) -> Option<String> {
     }
 }
 
-fn statement(value: &Value) -> Option<String> {
-    if value.has_mark(Mark::Sensitive) || value.has_mark(Mark::Ephemeral) {
-        return None;
+fn statement(value: &Value, blame: Blame) -> Option<String> {
+    for (mark, kind) in [(Mark::Sensitive, "a sensitive"), (Mark::Ephemeral, "an ephemeral")] {
+        if value.has_mark(mark) {
+            return (blame == Blame::Confidential).then(|| format!("has {kind} value"));
+        }
     }
     let kind = value.ty.friendly_name();
     Some(match &value.data {
         Data::Null => "is null".to_owned(),
+        Data::Unknown(range) if blame == Blame::Unknown => not_known(&value.ty, range),
         Data::Unknown(_) if value.ty == Type::Dynamic => return None,
         Data::Unknown(_) => format!("is a {kind}"),
         Data::Bool(value) => format!("is {value}"),
@@ -94,6 +107,22 @@ fn statement(value: &Value) -> Option<String> {
             count => format!("is object with {count} attributes"),
         },
     })
+}
+
+fn not_known(ty: &Type, range: &Refinement) -> String {
+    // Larger numbers would tell nobody anything.
+    const MANY: u64 = 1024;
+    let (least, most) = (range.length_min.unwrap_or(0), range.length_max.filter(|most| *most <= MANY));
+    let length = match (least, most) {
+        _ if *ty == Type::Dynamic => return "will be known only after apply".to_owned(),
+        _ if !ty.is_collection() => String::new(),
+        (least, Some(most)) if least == most => format!(" of length {least}"),
+        (0, None) => String::new(),
+        (0, Some(most)) => format!(" with up to {most} elements"),
+        (least, Some(most)) => format!(" with between {least} and {most} elements"),
+        (least, None) => format!(" with at least {least} elements"),
+    };
+    format!("is a {}{length}, known only after apply", ty.friendly_name())
 }
 
 fn counted(kind: &str, count: usize) -> String {

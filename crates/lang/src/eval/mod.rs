@@ -12,7 +12,7 @@ use hcl_edit::Span;
 use hcl_edit::expr::Expression;
 use landform_cty::{Number, Type, Value};
 
-pub use described::{described, sides_of_equality};
+pub use described::{Blame, described, sides_of_equality};
 
 use crate::source::{Source, TemplateSource};
 use crate::{Budget, Diagnostic, Diagnostics, Expr, Reference, Scope, SourceRange};
@@ -67,7 +67,7 @@ impl Evaluator<'_> {
         let mut diagnostics = diagnostics.at(|| self.source.range(expr.span()));
         for diagnostic in diagnostics.0.iter_mut().filter(|diagnostic| diagnostic.values.is_none()) {
             let part = described::parts(expr).into_iter().find(|part| diagnostic.range == Some(self.range(*part)));
-            diagnostic.values = Some(self.described(part.unwrap_or(expr)).into());
+            diagnostic.values = Some(self.described(part.unwrap_or(expr), Blame::Neither).into());
         }
         diagnostics
     }

@@ -225,8 +225,10 @@ impl<'a> Apply<'a> {
 
 /// Whoever wanted everything destroyed is to know that something was not.
 fn left_behind(changes: &[Planned]) -> Option<Diagnostic> {
-    let detail = "As requested, some objects were not destroyed and are managed no longer. They go on to exist where they \
-                  are, and may go on to cost money. The plan names them.";
+    let detail = "As requested, OpenTofu has not deleted some remote objects that are no longer managed by this configuration. \
+                  Those objects continue to exist in their remote system and so may continue to incur charges. Refer to the \
+                  original plan for more information.\nTo suppress this error for the future 'destroy' runs, you can add the \
+                  CLI flag \"-suppress-forget-errors\".";
     let forgotten = changes.iter().any(|planned| planned.action == Action::Forget);
     forgotten.then(|| Diagnostic::error("Destroy was successful but left behind forgotten instances", detail))
 }

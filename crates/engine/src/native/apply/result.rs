@@ -1,7 +1,7 @@
 use landform_protocol::{ApplyAnswer, Schema};
 
 use crate::native::change::{incompatibilities, path_text};
-use crate::native::object::{Bound, Object, Planned, bare, known_or_null};
+use crate::native::object::{Bound, Object, Planned, at, bare, known_or_null};
 use crate::{Action, Diagnostic};
 
 /// The object after a create or an update, and what is to be said about it. `None`: there is nothing to save, or what is
@@ -20,8 +20,13 @@ pub fn changed(
     if !new_state.is_wholly_known() {
         new_state.walk(&mut |path, part| {
             if !part.is_known() {
-                let what = format!("still indicated an unknown value at {} after apply", path_text(path));
-                diagnostics.push(bound.broken(address, invalid, &what));
+                let detail = format!(
+                    "After the apply operation, the provider still indicated an unknown value for {address}{}. All values must \
+                     be known after apply, so this is always a bug in the provider and should be reported in the provider's own \
+                     repository. OpenTofu will still save the other known object values in the state.",
+                    path_text(path)
+                );
+                diagnostics.push(at(address, Diagnostic::error(invalid, detail)));
             }
             true
         });

@@ -23,7 +23,7 @@ impl Config {
             for variable in node.module.variables.values() {
                 if variable.default.is_none() && !call.inputs.contains_key(&variable.name) {
                     let detail = format!("The argument {:?} is required, but no definition was found.", variable.name);
-                    note("Missing required argument", detail, &call.range);
+                    note("Missing required argument", detail, &brace_behind(&call.range));
                 }
             }
         }
@@ -76,4 +76,10 @@ impl Config {
         }
         found
     }
+}
+
+/// Where a block begins whose header this is, as it is usually written.
+fn brace_behind(header: &landform_lang::SourceRange) -> landform_lang::SourceRange {
+    let (line, column) = (header.end.0, header.end.1 + 1);
+    landform_lang::SourceRange { line: line as usize, column: column as usize, end: (line, column), ..header.clone() }
 }

@@ -1,7 +1,7 @@
 //! Whether the providers that a module is given are those that it asks for.
 
 use super::{Config, ModuleNode, range};
-use crate::native::show::source_of;
+use crate::native::object::short;
 use crate::{Diagnostic, Severity};
 
 impl Config {
@@ -75,10 +75,4 @@ impl Config {
         }
         found
     }
-}
-
-/// A provider as people name it: without the host that is the usual one.
-fn short(address: &str) -> String {
-    let source = source_of(address);
-    source.strip_prefix("registry.opentofu.org/").unwrap_or(source).to_owned()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use landform_cty::{Mark, Type, Value};
-use landform_lang::{Validation, described, sides_of_equality};
+use landform_lang::{Blame, Validation, described, sides_of_equality};
 use serde::{Deserialize, Serialize};
 
 use super::scope::At;
@@ -201,7 +201,7 @@ fn seen(condition: &Validation, scope: &At<'_>) -> Box<Seen> {
     let lasts = |(one, other): &(Value, Value)| ![one, other].iter().any(|side| side.contains_mark(Mark::Ephemeral));
     let sides = sides_of_equality(&condition.condition, scope).filter(lasts);
     let difference = sides.map(|(one, other)| difference(&one, &other));
-    Box::new(Seen { values: described(&condition.condition, scope), difference, ..Seen::default() })
+    Box::new(Seen { values: described(&condition.condition, scope, Blame::Neither), difference, ..Seen::default() })
 }
 
 /// `None`: not known yet. `Err` inside: what to say.
@@ -209,18 +209,19 @@ fn evaluate_condition(condition: &Validation, kind: Kind, scope: &At<'_>) -> Out
     let invalid = |detail: String| {
         let place = Some(range(condition.condition.range()));
         let summary = if kind == Kind::Var { "Invalid variable validation result" } else { "Invalid condition result" };
-        vec![Diagnostic { range: place, ..Diagnostic::error(summary, detail) }]
+        vec![Diagnostic { range: place, seen: seen(condition, scope), ..Diagnostic::error(summary, detail) }]
     };
+    let what = if kind == Kind::Var { "validation condition" } else { "condition" };
     let value = scope.evaluate(&condition.condition)?;
     if value.is_null() {
         return Err(invalid("Condition expression must return either true or false, not null.".into()));
     }
     let value =
-        value.convert(&Type::Bool).map_err(|error| invalid(format!("Invalid condition result value: {error}.")))?;
+        value.convert(&Type::Bool).map_err(|error| invalid(format!("Invalid {what} result value: {error}.")))?;
     match value.as_bool() {
         None => Ok(None),
         Some(true) => Ok(Some(Ok(()))),
-        Some(false) => Ok(Some(Err(message(condition, scope)))),
+        Some(false) => Ok(Some(Err(message(condition, kind, scope)))),
     }
 }
 
@@ -251,17 +252,27 @@ fn unsuitable_message(condition: &Validation, scope: &At<'_>) -> Vec<Diagnostic>
     } else {
         return Vec::new();
     };
-    let detail = format!(
+    let mut detail = format!(
         "The error expression used to explain this condition refers to {secret} values, so OpenTofu will not display the \
          resulting message."
     );
+    if secret == "sensitive" {
+        detail.push_str(
+            "\n\nYou can correct this by removing references to sensitive values, or by carefully using the nonsensitive() \
+             function if the expression will not reveal the sensitive data.",
+        );
+    }
     let problem = Diagnostic::error(format!("Error message refers to {secret} values"), detail);
     vec![Diagnostic { severity: Severity::Warning, range: place, ..problem }]
 }
 
-fn message(condition: &Validation, scope: &At<'_>) -> String {
+fn message(condition: &Validation, kind: Kind, scope: &At<'_>) -> String {
     let text = scope.evaluate(&condition.error_message).ok().and_then(|value: Value| value.convert(&Type::String).ok());
     match text {
+        Some(text) if kind != Kind::Var && text.contains_mark(Mark::Sensitive) => {
+            "This check failed, but has an invalid error message as described in the other accompanying messages."
+                .to_owned()
+        }
         Some(text) if text.contains_mark(Mark::Sensitive) || text.contains_mark(Mark::Ephemeral) => {
             "The error message included a sensitive value, so it will not be displayed.".to_owned()
         }

@@ -3,6 +3,7 @@
 mod checks;
 mod deprecated;
 mod nodes;
+mod protection;
 mod repeat;
 mod scope;
 mod values;
@@ -200,14 +201,19 @@ impl<'a> Eval<'a> {
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
-    fn keys(&self, repetition: &landform_lang::Repetition, id: usize, instance: &str) -> Outcome<Keys> {
+    fn keys(
+        &self,
+        repetition: &landform_lang::Repetition,
+        (id, instance): (usize, &str),
+        whose: repeat::Whose<'_>,
+    ) -> Outcome<Keys> {
         let values = self.values();
         let scope = self.at(&values, id, instance, &Each::Once);
         if !self.blind {
-            return repeat::keys(repetition, &scope);
+            return repeat::keys(repetition, &scope, whose);
         }
         // What is written out can be wrong already. What is repeated is looked at all the same.
-        if let Err(found) = repeat::check(repetition, &scope) {
+        if let Err(found) = repeat::check(repetition, &scope, whose) {
             self.problems.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
         }
         Ok(repeat::any_keys(repetition))
@@ -221,7 +227,8 @@ impl<'a> Eval<'a> {
     /// Finds the instances of a resource in one instance of its module, and makes places for them.
     pub fn expand_resource(&self, resource: &ResourceConfig, instance: &str) -> Outcome<Keys> {
         let repetition = &self.config.block(resource).repetition;
-        let keys = self.keys(repetition, resource.module, instance)?;
+        let own = resource.instance(instance, None).to_string();
+        let keys = self.keys(repetition, (resource.module, instance), repeat::Whose(Some(&own), false))?;
         if self.config.block(resource).lifecycle.has_conditions() {
             let objects = keys.all().into_iter().map(|(key, _)| resource.instance(instance, key).to_string());
             let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -279,13 +286,6 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// Whether an object of this resource must not go. Its own key is no help: the object may be out of the configuration.
-    pub fn protects(&self, resource: &ResourceConfig, instance: &str) -> Outcome<bool> {
-        let Some(expr) = &self.config.block(resource).lifecycle.prevent_destroy else { return Ok(false) };
-        let values = self.values();
-        repeat::flag(expr, &self.at(&values, resource.module, instance, &Each::Once), "prevent_destroy")
-    }
-
     /// Whether objects of a resource are left where they are when they are not wanted any longer. OpenTofu wants to know
     /// that of objects whose instances are gone, too, so nothing but a constant can say it.
     pub fn keeps(&self, resource: &ResourceConfig) -> Outcome<bool> {
@@ -322,9 +322,10 @@ impl<'a> Eval<'a> {
         self.pass_on(found)
     }
 
-    /// The instances that something in the root module has.
-    pub fn root_keys(&self, repetition: &landform_lang::Repetition) -> Outcome<Keys> {
-        self.keys(repetition, 0, "")
+    /// What an `import` block in the root module is repeated over.
+    pub fn import_keys(&self, for_each: &Expr) -> Outcome<Keys> {
+        let repetition = landform_lang::Repetition::ForEach(for_each.clone());
+        self.keys(&repetition, (0, ""), repeat::Whose(None, true))
     }
 
     pub fn root_scope<'s>(&'s self, values: &'s Values, each: &'s Each) -> At<'s> {

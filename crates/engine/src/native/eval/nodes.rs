@@ -5,6 +5,7 @@ use std::sync::PoisonError;
 use landform_cty::{Mark, Type, Value};
 use landform_lang::Variable;
 
+use super::repeat::Whose;
 use super::{Each, Eval, Kind, checks, inside, parent_instance};
 use crate::Diagnostic;
 use crate::native::config::{Node, range, translate};
@@ -37,7 +38,7 @@ impl Eval<'_> {
         let Some((parent, name)) = &node.parent else { return Ok(()) };
         let repetition = &self.config.modules[*parent].module.calls[name].repetition;
         for instance in self.instances(*parent) {
-            let keys = self.keys(repetition, *parent, &instance)?;
+            let keys = self.keys(repetition, (*parent, &instance), Whose(Some(&instance), false))?;
             self.values_mut().expand_module(&node.path, &instance, name, keys);
         }
         Ok(())
@@ -80,7 +81,14 @@ impl Eval<'_> {
         }
         let value = landform_lang::module_variable_value(variable, value).map_err(|diagnostics| {
             let place = given.map(|expr| range(expr.range()));
-            translate(diagnostics).into_iter().map(|one| Diagnostic { range: place.clone(), ..one }).collect::<Vec<_>>()
+            let told = |one: Diagnostic| {
+                let own = inside(instance, &format!("var.{name}"));
+                let detail = one.detail.replacen(&format!("var.{name}"), &own, 1);
+                // A value of the wrong type is shown by the variable, and one that is missing by the call.
+                let range = if one.summary == "Invalid value for input variable" { one.range } else { place.clone() };
+                Diagnostic { range, detail, ..one }
+            };
+            translate(diagnostics).into_iter().map(told).collect::<Vec<_>>()
         })?;
         // What a module is given counts for nothing before the inputs are known, as for the root module.
         let value = if self.blind { marked(Value::unknown(variable.ty.clone()), variable) } else { value };
@@ -99,8 +107,17 @@ impl Eval<'_> {
         };
         let config = self.config.node_name(&Node::Variable(id, variable.name.clone()));
         self.record(Kind::Var, config, inside(instance, &format!("var.{}", variable.name)), checked);
-        let place = Some(range(variable.range.clone()));
-        self.pass_on(found.into_iter().map(|one| Diagnostic { range: place.clone(), ..one }).collect())
+        // A value that is refused is shown where it is given, or else by its variable.
+        let given = self.config.modules[id]
+            .parent
+            .as_ref()
+            .and_then(|(parent, call)| self.config.modules[*parent].module.calls[call].inputs.get(&variable.name));
+        let place = given.map_or_else(|| variable.range.clone(), |expr| expr.range());
+        let told = |one: Diagnostic| match one.summary.as_str() {
+            "Invalid value for variable" => Diagnostic { range: Some(range(place.clone())), ..one },
+            _ => one,
+        };
+        self.pass_on(found.into_iter().map(told).collect())
     }
 
     fn local(&self, id: usize, instance: &str, name: &str) -> Outcome<()> {

@@ -11,6 +11,7 @@ use landform_lang::IgnoreChanges;
 use landform_protocol::{CallError, Provider, ProviderSchema, Schema};
 
 use super::change::{mark_existing, schema_marks};
+use super::show::source_of;
 use super::warnings::Warnings;
 use crate::{Action, Address, Diagnostic, Seen, Severity};
 pub use reading::not_there;
@@ -164,18 +165,25 @@ pub enum Reason {
 
 pub type Outcome<T> = Result<T, Vec<Diagnostic>>;
 
+/// A provider as people name it: without the host that is the usual one.
+pub fn short(address: &str) -> String {
+    let source = source_of(address);
+    source.strip_prefix("registry.opentofu.org/").unwrap_or(source).to_owned()
+}
+
 impl Bound {
     pub fn resource(&self, address: &Address) -> Outcome<&Schema> {
         self.schema.resources.get(&address.type_name).ok_or_else(|| {
-            let detail =
-                format!("The provider {} does not support resource type {:?}.", self.address, address.type_name);
+            let (provider, kind) = (short(&self.address), &address.type_name);
+            let detail = format!("The provider {provider} does not support resource type {kind:?}.");
             vec![at(address, Diagnostic::error("Invalid resource type", detail))]
         })
     }
 
     pub fn data_source(&self, address: &Address) -> Outcome<&Schema> {
         self.schema.data_sources.get(&address.type_name).ok_or_else(|| {
-            let detail = format!("The provider {} does not support data source {:?}.", self.address, address.type_name);
+            let (provider, kind) = (short(&self.address), &address.type_name);
+            let detail = format!("The provider {provider} does not support data source {kind:?}.");
             vec![at(address, Diagnostic::error("Invalid data source", detail))]
         })
     }

@@ -9,6 +9,7 @@ use landform_protocol::{
 use super::{Bound, Id, Identity, ImportTarget, Object, Outcome, Told, at, bare, failed, id_of};
 use crate::native::change::{mark_existing, normalise_legacy};
 use crate::native::encode;
+use crate::native::show::source_of;
 use crate::state::Instance;
 use crate::{Action, Address, Diagnostic, Progress, Stage, Work};
 
@@ -125,7 +126,7 @@ impl Bound {
             let detail = format!(
                 "The current identity of {address} was created by a newer provider version than is currently selected. \
                  Upgrade the {} provider to work with this identity.",
-                self.address
+                source_of(&self.address)
             );
             let summary = "Resource identity managed by newer provider version";
             return Err(vec![at(address, Diagnostic::error(summary, detail))]);

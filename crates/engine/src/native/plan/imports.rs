@@ -1,13 +1,14 @@
 use std::collections::BTreeMap;
 
 use landform_cty::{Mark, Type, Value};
-use landform_lang::{Expr, Import, ImportBy, Repetition};
+use landform_lang::{Expr, Import, ImportBy};
 use landform_protocol::Schema;
 
 use super::Planner;
 use crate::native::config::{ResourceConfig, range, translate};
 use crate::native::eval::{Each, Eval, Keys};
 use crate::native::object::{Bound, ImportTarget, Outcome};
+use crate::native::show::source_of;
 use crate::{Address, Diagnostic, Key};
 
 pub fn not_configured(address: &str) -> Diagnostic {
@@ -24,7 +25,8 @@ impl Planner<'_> {
         let config = self.config();
         let unknown = config.root().imports.iter().filter(|import| config.import_target(0, import).is_none());
         let names = |import: &Import| import.to.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(".");
-        unknown.map(|import| not_configured(&names(import))).collect()
+        let place = |import: &Import| Some(range(import.range.clone()));
+        unknown.map(|import| Diagnostic { range: place(import), ..not_configured(&names(import)) }).collect()
     }
 
     /// The objects that `import` blocks want to be taken over by a resource, with the names that they have.
@@ -39,7 +41,7 @@ impl Planner<'_> {
                 }
             };
             let keys = match &import.for_each {
-                Some(expr) => self.eval.root_keys(&Repetition::ForEach(expr.clone()))?,
+                Some(expr) => self.eval.import_keys(expr)?,
                 None => Keys::Once,
             };
             for (_, each) in keys.all() {
@@ -53,7 +55,7 @@ impl Planner<'_> {
                     Some(ty) => {
                         let expr = import.by.expr();
                         let identity = convert(value(&self.eval, expr, &each)?, ty, expr)?;
-                        ImportTarget::Identity(sound(identity, expr)?)
+                        ImportTarget::Identity(sound(identity, expr, "identity")?)
                     }
                 };
                 found.insert(address, name);
@@ -63,11 +65,8 @@ impl Planner<'_> {
     }
 
     fn id(&self, expr: &Expr, each: &Each) -> Outcome<ImportTarget> {
-        let id = sound_id(value(&self.eval, expr, each)?, expr)?;
-        id.as_str().map(str::to_owned).filter(|id| !id.is_empty()).map(ImportTarget::Id).ok_or_else(|| {
-            let detail = "The import ID must be a known string that is not empty.";
-            invalid("Invalid import id argument", detail, expr)
-        })
+        let id = sound(convert(value(&self.eval, expr, each)?, &Type::String, expr)?, expr, "id")?;
+        Ok(ImportTarget::Id(id.as_str().unwrap_or_default().to_owned()))
     }
 }
 
@@ -76,23 +75,23 @@ pub(super) fn check_identities(eval: &Eval<'_>, bound: &Bound, resource: &Resour
     for import in eval.config.imports(resource) {
         let expr = match &import.by {
             ImportBy::Identity(expr) => expr,
-            // What comes from the key of an import cannot be known yet.
-            ImportBy::Id(_) if import.for_each.is_some() => continue,
             ImportBy::Id(expr) => {
-                sound_id(value(eval, expr, &Each::Once)?, expr)?;
+                // What comes from the key of an import cannot be known yet.
+                if let Some(for_each) = &import.for_each {
+                    eval.import_keys(for_each)?;
+                    continue;
+                }
+                sound_so_far(convert(value(eval, expr, &Each::Once)?, &Type::String, expr)?, expr, "id")?;
                 continue;
             }
         };
         let ty = identity_type(bound, resource, expr)?;
         let keys = match &import.for_each {
-            Some(expr) => eval.root_keys(&Repetition::ForEach(expr.clone()))?,
+            Some(expr) => eval.import_keys(expr)?,
             None => Keys::Once,
         };
         for (_, each) in keys.all() {
-            let identity = convert(value(eval, expr, &each)?, &ty, expr)?;
-            if identity.is_wholly_known() {
-                sound(identity, expr)?;
-            }
+            sound_so_far(convert(value(eval, expr, &each)?, &ty, expr)?, expr, "identity")?;
         }
     }
     Ok(())
@@ -103,8 +102,11 @@ fn identity_type(bound: &Bound, resource: &ResourceConfig, expr: &Expr) -> Outco
     let type_name = &resource.instance("", None).type_name;
     let Some(Schema { block, .. }) = bound.schema.identities.get(type_name) else {
         let detail = format!(
-            "The provider {} has no identity for the resource type {type_name:?}, so its objects cannot be imported by one.",
-            bound.address
+            "The provider {:?} does not provide an identity schema for the resource type {type_name:?}, which is required when \
+             trying to import the resource {:?} using identity-based import. Please ensure the resource type supports \
+             identity-based import.",
+            source_of(&bound.address),
+            resource.address
         );
         return Err(invalid("Unable to determine identity schema for import identity", &detail, expr));
     };
@@ -113,50 +115,68 @@ fn identity_type(bound: &Bound, resource: &ResourceConfig, expr: &Expr) -> Outco
     Ok(Type::object_with_optional(attributes.collect(), optional.collect()))
 }
 
-/// An id that an object can be asked for by, as far as is known.
-fn sound_id(id: Value, expr: &Expr) -> Outcome<Value> {
-    let wrong = |detail: String| invalid("Incorrect value type", &detail, expr);
-    let id =
-        id.convert(&Type::String).map_err(|error| wrong(format!("Invalid expression value: {}.", error.message)))?;
-    let problem = if id.is_null() {
-        "null"
-    } else if id.contains_mark(Mark::Sensitive) {
-        "sensitive"
-    } else if id.contains_mark(Mark::Ephemeral) {
-        "ephemeral"
+/// An id or an identity that an object can be asked for by.
+fn sound(value: Value, expr: &Expr, name: &str) -> Outcome<Value> {
+    let marks = value.clone().unmark_deep().1;
+    let problem = if value.is_null() {
+        format!("The import {name} cannot be null.")
+    } else if !value.is_wholly_known() {
+        format!(
+            "The import block {name:?} argument depends on resource attributes that cannot be determined until apply, so \
+             OpenTofu cannot plan to import this resource."
+        )
+    } else if marks.contains(&Mark::Sensitive) {
+        format!("The import {name} cannot be sensitive.")
+    } else if marks.contains(&Mark::Ephemeral) {
+        format!("The import {name} cannot be ephemeral.")
     } else {
-        return Ok(id);
+        return Ok(value);
     };
-    Err(invalid("Invalid import id argument", &format!("The import ID cannot be {problem}."), expr))
+    Err(invalid(&format!("Invalid import {name} argument"), &problem, expr))
 }
 
-/// An identity that an object can be asked for by.
-fn sound(identity: Value, expr: &Expr) -> Outcome<Value> {
-    let marks = identity.clone().unmark_deep().1;
-    let problem = if !identity.is_wholly_known() {
-        "depends on resource attributes that cannot be determined until apply"
-    } else if marks.contains(&Mark::Sensitive) {
-        "cannot be sensitive"
-    } else if marks.contains(&Mark::Ephemeral) {
-        "cannot be ephemeral"
-    } else {
-        return Ok(identity);
-    };
-    Err(invalid("Invalid import identity argument", &format!("The import identity {problem}."), expr))
+/// The same as far as is known.
+fn sound_so_far(value: Value, expr: &Expr, name: &str) -> Outcome<()> {
+    if value.is_wholly_known() { sound(value, expr, name).map(drop) } else { Ok(()) }
 }
 
 fn convert(value: Value, ty: &Type, expr: &Expr) -> Outcome<Value> {
     let wrong = |detail: String| invalid("Incorrect value type", &detail, expr);
-    let value = value.convert(ty).map_err(|error| wrong(format!("Invalid expression value: {}.", error.message)))?;
-    if value.is_null() {
-        return Err(invalid("Invalid import identity argument", "The import identity cannot be null.", expr));
-    }
-    Ok(value)
+    value.convert(ty).map_err(|error| wrong(format!("Invalid expression value: {}.", error.message)))
 }
 
 fn value(eval: &Eval<'_>, expr: &Expr, each: &Each) -> Outcome<Value> {
     let values = eval.values();
     eval.root_scope(&values, each).evaluate(expr)
+}
+
+fn key_of_target(key: &Value) -> Result<Key, &'static str> {
+    if !key.is_known() {
+        return Err(
+            "that will only be known after apply. Please ensure to use expressions that are known at plan time for the \
+                    index of an import target address",
+        );
+    }
+    if key.is_null() {
+        return Err("which is null. Please ensure the expression for the index is not null");
+    }
+    if key.contains_mark(Mark::Sensitive) {
+        return Err(
+            "which is sensitive. Please ensure indexes used in the resource address of an import target are not \
+                    sensitive",
+        );
+    }
+    if key.contains_mark(Mark::Ephemeral) {
+        return Err(
+            "which is ephemeral. Please ensure indexes used in the resource address of an import target are not \
+                    ephemeral",
+        );
+    }
+    let index = key.as_number().and_then(|number| number.to_string().parse().ok());
+    key.as_str().map(|name| Key::Name(name.to_owned())).or(index.map(Key::Index)).ok_or(
+        "which is not valid for a resource instance (not a string or a number). Please ensure the expression for the index is \
+         correct, and returns either a string or a number",
+    )
 }
 
 /// The address of the object that is to be taken over.
@@ -168,15 +188,10 @@ fn target(eval: &Eval<'_>, import: &Import, each: &Each) -> Outcome<Address> {
         }
         text.push_str(name);
         let Some(expr) = key else { continue };
-        let key = value(eval, expr, each)?;
-        let key = match (key.as_str(), key.as_number().and_then(|number| number.to_string().parse().ok())) {
-            (Some(name), _) => Key::Name(name.to_owned()),
-            (None, Some(index)) => Key::Index(index),
-            (None, None) => {
-                let detail = "The key of an import's target must be a known string or number.";
-                return Err(invalid("Invalid import address expression", detail, expr));
-            }
-        };
+        let key = key_of_target(&value(eval, expr, each)?).map_err(|detail| {
+            let detail = format!("Import block contained a resource address using an index {detail}");
+            invalid("Import block 'to' address contains an invalid key", &detail, expr)
+        })?;
         text.push_str(&format!("[{key}]"));
     }
     Address::parse(&text).ok_or_else(|| invalid("Invalid import address expression", &text, import.by.expr()))

@@ -86,7 +86,7 @@ impl Planner<'_> {
         self.eval.deprecations.learn(resource, &bound.schema);
         let stored = self.base.current(address).map(|(_, instance)| instance);
         if let Some(target) = self.adopt.get(address).filter(|_| self.import_only && stored.is_some()) {
-            bound.ask_import(address, target).await?;
+            self.found(&bound, address, target).await?;
             let detail = format!(
                 "OpenTofu is already managing a remote object for {address}. To import to this address you must first remove \
                  the existing object from the state."
@@ -142,16 +142,14 @@ impl Planner<'_> {
         }
         planned.importing = importing.cloned();
         planned.previous = self.moved.get(address).cloned();
-        if planned.replaces() && self.eval.protects(resource, &address.module)? {
-            return Err(vec![protected(address)]);
-        }
         if let (Action::NoOp, Some(object)) = (planned.action, &mut object) {
             // Nothing will be applied, so what it stands on is brought up to date here.
             object.dependencies = resource.dependencies.iter().cloned().collect();
             self.remember(schema, (address, None), &resource.provider, Some(object))?;
         }
-        let after = planned.after.clone();
+        let (after, replaces) = (planned.after.clone(), planned.replaces());
         self.note(planned);
+        self.eval.check_protection(resource, address, replaces)?;
         self.eval.conditions(resource, address, each, Some(&after))
     }
 
@@ -168,9 +166,16 @@ impl Planner<'_> {
         Ok(answer)
     }
 
-    async fn taken_over(&self, bound: &Bound, address: &Address, target: &ImportTarget) -> Outcome<Object> {
-        Told::begin(self.progress, address, None, Work::Find, id_of_target(target));
+    /// What the provider knows by the name that an object is to be taken over by.
+    async fn found(&self, bound: &Bound, address: &Address, target: &ImportTarget) -> Outcome<Object> {
+        let told = Told::begin(self.progress, address, None, Work::Find, id_of_target(target));
         let object = bound.ask_import(address, target).await?;
+        told.end(Stage::Done, id_of_target(target));
+        Ok(object)
+    }
+
+    async fn taken_over(&self, bound: &Bound, address: &Address, target: &ImportTarget) -> Outcome<Object> {
+        let object = self.found(bound, address, target).await?;
         self.asked(bound, (address, None), object).await?.0.ok_or_else(|| not_there(address, target))
     }
 
@@ -181,17 +186,6 @@ impl Planner<'_> {
         }
         Ok(self.triggered(resource, address, each)?.then_some(Reason::ReplaceByTriggers))
     }
-}
-
-/// The object must not go.
-pub(super) fn protected(address: &Address) -> Diagnostic {
-    let detail = format!(
-        "Resource instance {address} has prevent_destroy set, but the plan calls for it to be destroyed.\n\nTo proceed, \
-         either disable prevent_destroy for this resource or exclude instances of this resource from this round using:\n    \
-         -exclude={:?}",
-        address.to_string()
-    );
-    at(address, Diagnostic::error("Resource instance cannot be destroyed", detail))
 }
 
 fn same(one: &Known, other: &Known) -> bool {

@@ -2,7 +2,6 @@ use futures::future::join_all;
 use landform_cty::Value;
 use landform_protocol::Schema;
 
-use super::objects::protected;
 use super::{Known, Planner};
 use crate::native::eval::warning;
 use crate::native::object::{Bound, Object, Outcome, Planned, Reason};
@@ -46,20 +45,17 @@ impl Planner<'_> {
                 self.warn_of_loss(address);
                 bound.plan_forget(address, &object, why.or(Some(reason)))?
             }
-            None => {
-                let planned = bound.plan_destroy(address, &object, Some(reason)).await?;
-                if let Some(resource) = self.config().resource(address)
-                    && reason != Reason::DeleteBecauseNoModule
-                    && self.eval.protects(resource, &address.module)?
-                {
-                    return Err(vec![protected(address)]);
-                }
-                planned
-            }
+            None => bound.plan_destroy(address, &object, Some(reason)).await?,
         };
         planned.previous = self.moved.get(address).cloned();
+        let goes = planned.action == Action::Delete;
         self.note(planned);
-        Ok(())
+        match self.config().resource(address) {
+            Some(resource) if goes && reason != Reason::DeleteBecauseNoModule => {
+                self.eval.check_protection(resource, address, true)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether an object that nobody wants is left where it is, and which `lifecycle` says so. A `removed` block has the
@@ -148,17 +144,17 @@ impl Planner<'_> {
                 self.end_of_deposed(&bound, &address, &object).await?
             } else if let Some(why) = self.kept(&address, &object)? {
                 bound.plan_forget(&address, &object, Some(why))?
-            } else if let Some(resource) = self.config().resource(&address)
-                && self.eval.protects(resource, &address.module)?
-            {
-                return Err(vec![protected(&address)]);
             } else {
                 bound.plan_destroy(&address, &object, None).await?
             };
             planned.deposed = instance.deposed;
             planned.previous = self.moved.get(&address).cloned();
+            let goes = planned.action == Action::Delete && planned.deposed.is_none();
             self.note(planned);
-            Ok::<(), Vec<Diagnostic>>(())
+            match self.config().resource(&address) {
+                Some(resource) if goes => self.eval.check_protection(resource, &address, true),
+                _ => Ok(()),
+            }
         };
         let objects = refreshed.resources().iter().filter(|resource| resource.mode != "data").flat_map(|resource| {
             let object = |instance: &Instance| {

@@ -46,40 +46,46 @@ impl Planner<'_> {
 
     fn trigger(&self, trigger: &Trigger, resource: &ResourceConfig, address: &Address, each: &Each) -> Outcome<bool> {
         let local = trigger.reference.to_string();
-        let keys: Vec<Option<Key>> = match &trigger.key {
-            Some(expr) => {
-                let key = self.eval.about(expr, resource, address, each)?;
-                let key = match (key.as_str(), key.as_number().and_then(|number| number.to_string().parse().ok())) {
-                    (Some(name), _) => Some(Key::Name(name.to_owned())),
-                    (None, index) => index.map(Key::Index),
-                };
-                vec![key]
+        let Some(named) = Address::parse(&local) else { return Ok(false) };
+        let named = Address { module: address.module.clone(), ..named };
+        let key = trigger.key.as_ref().map(|expr| self.eval.about(expr, resource, address, each)).transpose()?;
+        let key = key.map(|key| match (key.as_str(), key.as_number()) {
+            (Some(name), _) => Some(Key::Name(name.to_owned())),
+            (None, number) => number.and_then(|number| number.to_string().parse().ok()).map(Key::Index),
+        });
+        let world = self.world();
+        let meant: Vec<&Planned> = match &key {
+            Some(key) => {
+                let wanted = Address { key: key.clone(), ..named.clone() };
+                world.by_address.get(&wanted).map(|place| &world.changes[*place]).into_iter().collect()
             }
+            // An object that is alone, or all of them.
             None => {
-                let values = self.eval.values();
-                let keys = values.keys(&address.module, &local).map(|keys| keys.all()).unwrap_or_default();
-                keys.into_iter().map(|(key, _)| key).collect()
+                let of_it = |planned: &&Planned| Address { key: None, ..planned.address.clone() } == named;
+                world.changes.iter().filter(of_it).collect()
             }
         };
-        let Some(seen) = Address::parse(&local) else { return Ok(false) };
-        let world = self.world();
-        Ok(keys.into_iter().any(|key| {
-            let wanted = Address { module: address.module.clone(), key, ..seen.clone() };
-            let planned = world.by_address.get(&wanted).map(|place| &world.changes[*place]);
-            planned.is_some_and(|planned| changes(planned, &trigger.path))
-        }))
+        if meant.is_empty() {
+            let wanted = Address { module: String::new(), key: key.flatten(), ..named };
+            let place = if address.module.is_empty() { "the root module" } else { &address.module };
+            return Err(vec![Diagnostic::error(format!("no change found for {wanted} in {place}"), "")]);
+        }
+        Ok(meant.into_iter().any(|planned| changes(planned, &trigger.path)))
     }
 }
 
-/// Whether an object changes, or that part of it. A part counts whatever happens to the whole.
+/// Whether an object comes to be or changes, or that part of it.
 fn changes(planned: &Planned, path: &landform_cty::Path) -> bool {
+    if planned.deposed.is_some() || !(matches!(planned.action, Action::Create | Action::Update) || planned.renews()) {
+        return false;
+    }
     if path.is_empty() {
-        return planned.action == Action::Create || planned.action == Action::Update || planned.renews();
+        return true;
     }
     let (before, after) = (bare(&planned.before), bare(&planned.after));
     match (before.at_path(path), after.at_path(path)) {
         (Some(before), Some(after)) => after.equals(before).as_bool() != Some(true),
-        (None, Some(part)) | (Some(part), None) => !part.is_null(),
         (None, None) => false,
+        _ => true,
     }
 }

@@ -8,12 +8,12 @@ use landform_lang::Repetition;
 use landform_protocol::Block;
 
 use super::imports::check_identities;
-use crate::Diagnostic;
 use crate::native::change::{mark_existing, schema_marks};
-use crate::native::config::{Config, Node, ResourceConfig};
+use crate::native::config::{Config, Node, ResourceConfig, range};
 use crate::native::eval::{Eval, Keys, has_deprecated};
 use crate::native::object::{Outcome, bare};
 use crate::native::session::Session;
+use crate::{Diagnostic, SourceRange};
 
 /// Asks every provider whether what the configuration says to it can be right, whatever the inputs are.
 pub async fn validate(config: &Config, session: &Session<'_>) -> Vec<Diagnostic> {
@@ -73,8 +73,11 @@ pub(super) fn without_repetition(found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     for diagnostic in found {
         // With other values it is another mistake, for instance one of another instance.
         let alike = |other: &Diagnostic| {
-            let (one, other) = (&other.seen.values, &diagnostic.seen.values);
-            one.is_empty() || other.is_empty() || one == other
+            let (one, another) = (&other.seen.values, &diagnostic.seen.values);
+            let values = one.is_empty() || another.is_empty() || one == another;
+            // So it is with another object.
+            let addresses = (&other.address, &diagnostic.address);
+            values && !matches!(addresses, (Some(one), Some(another)) if one != another)
         };
         let same = |other: &Diagnostic| {
             let placed = other.range.is_some() && alike(other);
@@ -94,7 +97,8 @@ async fn expand_blind(eval: &Eval<'_>, session: &Session<'_>, resource: &Resourc
     eval.deprecations.learn(resource, &bound.schema);
     for instance in eval.instances(resource.module) {
         let address = resource.instance(&instance, None);
-        let schema = if resource.data { bound.data_source(&address)? } else { bound.resource(&address)? };
+        let schema = if resource.data { bound.data_source(&address) } else { bound.resource(&address) };
+        let schema = schema.map_err(|found| by_its_label(found, eval.config.block(resource)))?;
         if let Keys::Once = eval.expand_resource(resource, &instance)? {
             // Of one that may be switched off not even that is known.
             let always = !matches!(eval.config.block(resource).repetition, Repetition::Enabled(_));
@@ -104,6 +108,14 @@ async fn expand_blind(eval: &Eval<'_>, session: &Session<'_>, resource: &Resourc
         }
     }
     Ok(())
+}
+
+/// What is said of a resource's type is shown where the block says it.
+fn by_its_label(found: Vec<Diagnostic>, block: &landform_lang::Resource) -> Vec<Diagnostic> {
+    let header = range(block.range.clone());
+    let word = if block.data { "data" } else { "resource" };
+    let place = SourceRange { column: header.column + word.len() + 1, ..header };
+    found.into_iter().map(|one| Diagnostic { range: Some(place.clone()), ..one }).collect()
 }
 
 /// What can be said of an object that is not there yet: its type, and what of it is secret.
@@ -129,6 +141,7 @@ async fn validate_resource(eval: &Eval<'_>, session: &Session<'_>, resource: &Re
         false => {
             let identities = check_identities(eval, &bound, resource);
             bound.validate(&address, &value).await?;
+            eval.check_constant_protection(resource)?;
             identities
         }
     }

@@ -72,8 +72,9 @@ impl<'a> Move<'a> {
         let declared = declaration(config, values, self.statement, instance)?;
         let ((noun, short), Move { from, to, .. }) = (self.nouns(), self);
         let detail = format!(
-            "This statement declares a move from {from}, but that {noun} is still declared at {declared}.\n\nChange your \
-             configuration so that this {short} will be declared as {to} instead."
+            "This statement declares a move from {from}, but that {noun} is still declared at {}.\n\nChange your \
+             configuration so that this {short} will be declared as {to} instead.",
+            start(&declared)
         );
         Some(self.problem("Moved object still exists", detail))
     }
@@ -86,16 +87,18 @@ impl<'a> Move<'a> {
         let (other, place) = sources.entry((*all, from.clone())).or_insert((to.clone(), range));
         if other != to {
             let detail = format!(
-                "A statement at {place} declared that {from} moved to {other}, but this statement instead declares that it \
-                 moved to {to}.\n\nEach {noun} can move to only one destination {short}."
+                "A statement at {} declared that {from} moved to {other}, but this statement instead declares that it \
+                 moved to {to}.\n\nEach {noun} can move to only one destination {short}.",
+                start(place)
             );
             found.push(self.problem(summary, detail));
         }
         let (other, place) = targets.entry((*all, to.clone())).or_insert((from.clone(), range));
         if other != from {
             let detail = format!(
-                "A statement at {place} declared that {other} moved to {to}, but this statement instead declares that {from} \
-                 moved there.\n\nEach {noun} can have moved from only one source {short}."
+                "A statement at {} declared that {other} moved to {to}, but this statement instead declares that {from} \
+                 moved there.\n\nEach {noun} can have moved from only one source {short}.",
+                start(place)
             );
             found.push(self.problem(summary, detail));
         }
@@ -137,10 +140,15 @@ fn declaration(config: &Config, values: &Values, statement: &Statement, instance
     }
 }
 
+/// Where something begins.
+fn start(range: &SourceRange) -> String {
+    format!("{}:{},{}", range.file, range.line, range.column)
+}
+
 fn cyclic(circle: &[&Statement]) -> Diagnostic {
     let line = |statement: &&Statement| {
         let (from, to) = (statement.pattern(&statement.from), statement.pattern(&statement.to));
-        format!("\n  - {}: {from} → {to}", statement.range)
+        format!("\n  - {}: {from} → {to}", start(&statement.range))
     };
     let mut lines: Vec<String> = circle.iter().map(line).collect();
     lines.sort();

@@ -106,8 +106,11 @@ impl Places {
         if self.blocked.is_empty() {
             return None;
         }
+        // Those of the root module come first.
+        let mut blocked: Vec<(&String, &String)> = self.blocked.iter().collect();
+        blocked.sort_by_key(|(from, _)| from.starts_with("module."));
         let lines: String =
-            self.blocked.iter().map(|(from, to)| format!("\n  - {from} could not move to {to}")).collect();
+            blocked.into_iter().map(|(from, to)| format!("\n  - {from} could not move to {to}")).collect();
         let detail = format!(
             "OpenTofu tried to adjust resource instance addresses in the prior state based on change information recorded \
              in the configuration, but some adjustments did not succeed due to existing objects already at the intended \
