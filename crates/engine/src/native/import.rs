@@ -6,18 +6,24 @@ use super::plan::Planner;
 use super::session::Session;
 use super::{Native, PARALLELISM, clock, parse_address, unreadable};
 use crate::state::State;
-use crate::{Address, Diagnostic, EngineError, Silent, Stop, Workspace};
+use crate::{Address, Diagnostic, EngineError, Progress, Stop, Workspace};
 
 impl Native {
     /// The state with one object more: the one that the provider knows by this id. Nothing but the state changes.
-    pub async fn import(&self, workspace: &Workspace, address: &str, id: &str) -> Result<Vec<u8>, EngineError> {
+    pub async fn import(
+        &self,
+        workspace: &Workspace,
+        address: &str,
+        id: &str,
+        progress: &dyn Progress,
+    ) -> Result<Vec<u8>, EngineError> {
         let tree = config::unsupported(workspace, &self.trees)?.map_err(EngineError::Unsupported)?;
         let config = Config::of_tree(tree, workspace).map_err(config::failure)?;
         let address = parse_address(address)?;
         let base = workspace.state.as_deref().map(State::read).transpose().map_err(unreadable)?;
         let start = base.clone().unwrap_or_else(|| State::new(uuid::Uuid::new_v4().to_string()));
         let session = Session::new(&*self.providers, workspace);
-        let mut state = take_over(&config, &session, &start, &address, id).await?;
+        let mut state = take_over(&config, &session, &start, (&address, id), progress).await?;
         state.follow(base.as_ref());
         Ok(state.write())
     }
@@ -27,13 +33,13 @@ async fn take_over(
     config: &Config,
     session: &Session<'_>,
     state: &State,
-    address: &Address,
-    id: &str,
+    (address, id): (&Address, &str),
+    progress: &dyn Progress,
 ) -> Result<State, EngineError> {
     wanted(config, address).map_err(config::failure)?;
     let target = ImportTarget::Id(id.to_owned());
-    let (silent, stop) = (Silent, Stop::default());
-    let planner = Planner::new(config, session, state, (&silent, &stop), PARALLELISM, &clock::now());
+    let stop = Stop::default();
+    let planner = Planner::new(config, session, state, (progress, &stop), PARALLELISM, &clock::now());
     planner.import(address, target).await
 }
 

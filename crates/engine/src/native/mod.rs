@@ -41,8 +41,8 @@ pub use console::Console;
 pub use landform_lang::VariableFlag;
 pub use ports::{Located, Providers, Requirement};
 use text::Readable;
-pub use text::output_text;
 pub use text::{difference_text, quoted, rule, wrapped};
+pub use text::{output_text, output_type};
 
 use config::Config;
 use content::{Content, Origin};

@@ -6,10 +6,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use landform_engine::native::{self, Native, rule};
-use landform_engine::state::State;
 use landform_engine::{
-    Action, ApplyRequest, Change, Diagnostic, Engine, EngineError, Mode, Output, Plan, PlanRequest, Stop, Variable,
-    Workspace,
+    Action, ApplyRequest, Change, Diagnostic, Engine, EngineError, Mode, Plan, PlanRequest, Stop, Variable, Workspace,
 };
 
 use landform_plugin::{Limits, Pool, Schemas};
@@ -20,8 +18,7 @@ use super::elsewhere;
 use super::journal::{FolderJournal, doubted, leftover, made_perhaps};
 use super::messages::{self, Watch};
 use super::options::{
-    ApplyOptions, Command, Common, ImportOptions, Options, OutputOptions, PlanOptions, ShowOptions, ValidateOptions,
-    VersionOptions,
+    ApplyOptions, Command, Common, ImportOptions, Options, PlanOptions, ShowOptions, ValidateOptions, VersionOptions,
 };
 use super::saved::Saved;
 use super::state_file::StateFile;
@@ -51,9 +48,11 @@ pub async fn run(options: Options) -> Result<ExitCode, Failure> {
             apply(&folder, options, true).await
         }
         Command::Show(options) => show(&folder, options).await,
-        Command::Output(options) => output(&options),
+        Command::Output(options) => super::output::output(&options),
         Command::Validate(options) => validate(&folder, &options).await,
         Command::Version(options) => version(&folder, &options),
+        Command::Taint(options) => super::taint::run(&options, true),
+        Command::Untaint(options) => super::taint::run(&options, false),
         Command::State(options) => super::state::run(&folder, &options.command).await,
     }
 }
@@ -386,11 +385,23 @@ async fn import(folder: &Path, options: &ImportOptions) -> Result<ExitCode, Fail
     recover(&mut file)?;
     let variables = native::collect_variables(folder, &options.common.variable_flags()?)?;
     let opened = open(folder, variables, file.read()?)?;
-    let (address, id) = (&options.address, &options.id);
-    println!("{address}: Importing from ID {id:?}...");
-    let state = engine(folder, &options.common).import(&opened.workspace, address, id).await?;
+    let engine = engine(folder, &options.common);
+    let state = engine.import(&opened.workspace, &options.address, &options.id, &Watch::of_import()).await;
+    let state = match state {
+        // It has an example in it, which is not to be broken into lines.
+        Err(EngineError::Diagnostics(found))
+            if found.iter().any(|one| one.summary.starts_with("resource address ")) =>
+        {
+            found.iter().for_each(|one| eprintln!("Error: {}\n\n{}\n", one.summary, one.detail));
+            return Ok(ExitCode::FAILURE);
+        }
+        other => other?,
+    };
     file.write(&state)?;
-    println!("\nImport successful!\n\n{address} is now in the state.");
+    println!(
+        "\nImport successful!\n\nThe resources that were imported are shown above. These resources are now in\nyour OpenTofu \
+         state and will henceforth be managed by OpenTofu.\n"
+    );
     Ok(ExitCode::SUCCESS)
 }
 
@@ -438,36 +449,4 @@ pub fn read_state(path: &Path) -> anyhow::Result<Option<Vec<u8>>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", Path::new(path).display())),
     }
-}
-
-fn output(options: &OutputOptions) -> Result<ExitCode, Failure> {
-    let outputs: BTreeMap<String, Output> = match read_state(&options.state)? {
-        Some(bytes) => {
-            native::outputs(&State::read(&bytes).map_err(anyhow::Error::from)?).map_err(anyhow::Error::from)?
-        }
-        None => BTreeMap::new(),
-    };
-    let Some(name) = &options.name else {
-        if options.json {
-            println!(
-                "{}",
-                serde_json::to_string_pretty(&messages::outputs_json(&outputs)).map_err(anyhow::Error::from)?
-            );
-        } else if outputs.is_empty() {
-            eprintln!("\nWarning: No outputs found\n");
-        } else {
-            println!("{}", messages::outputs_text(&outputs));
-        }
-        return Ok(ExitCode::SUCCESS);
-    };
-    let output =
-        outputs.get(name).ok_or_else(|| anyhow!("Output {name:?} not found: the state has no output of that name."))?;
-    match &output.value {
-        value if options.json => println!("{value}"),
-        serde_json::Value::String(text) if options.raw => print!("{text}"),
-        value @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_)) if options.raw => print!("{value}"),
-        _ if options.raw => return Err(anyhow!("-raw needs a string, a number or a bool; use -json.").into()),
-        _ => println!("{}", native::output_text(output)),
-    }
-    Ok(ExitCode::SUCCESS)
 }

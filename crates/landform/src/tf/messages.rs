@@ -201,13 +201,19 @@ pub fn validated_json(found: &[Diagnostic]) -> Value {
 /// Tells what happens while it happens.
 pub struct Watch {
     pub json: bool,
+    /// The command is `import`, which has words of its own for what it takes over.
+    importing: bool,
     /// What was done to objects; what turned out to be nothing is not among it.
     done: Mutex<Vec<Action>>,
 }
 
 impl Watch {
     pub fn new(json: bool) -> Watch {
-        Watch { json, done: Mutex::default() }
+        Watch { json, importing: false, done: Mutex::default() }
+    }
+
+    pub fn of_import() -> Watch {
+        Watch { importing: true, ..Watch::new(false) }
     }
 }
 
@@ -227,6 +233,15 @@ impl Progress for Watch {
         }
         if self.json {
             return stream::moment(moment);
+        }
+        if self.importing && moment.work == Work::Find {
+            let address = moment.address;
+            return match moment.stage {
+                Stage::Done => {
+                    println!("{address}: Import prepared!\n  Prepared {} for import", address.type_name);
+                }
+                _ => println!("{address}: Importing from ID {:?}...", moment.id.1),
+            };
         }
         let text = match (moment.work, moment.stage) {
             (Work::Refresh, Stage::Started) => "Refreshing state...".to_owned(),

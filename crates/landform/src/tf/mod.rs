@@ -12,11 +12,13 @@ mod init;
 mod journal;
 mod messages;
 mod options;
+mod output;
 mod saved;
 mod snippet;
 mod state;
 mod state_file;
 mod stream;
+mod taint;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -41,6 +41,10 @@ pub enum Command {
     Import(ImportOptions),
     /// Say whether the configuration is sound, whatever the inputs are.
     Validate(ValidateOptions),
+    /// Have the next plan replace an object.
+    Taint(TaintOptions),
+    /// Have the next plan leave an object where it is, although it was to be replaced.
+    Untaint(TaintOptions),
     /// Say which version this is.
     Version(VersionOptions),
     /// Look at the state, or change what it calls things.
@@ -84,6 +88,30 @@ pub struct ImportOptions {
 }
 
 #[derive(Args, Debug)]
+pub struct TaintOptions {
+    /// An object that is not there is no failure.
+    #[arg(long)]
+    pub allow_missing: bool,
+    #[arg(long, value_name = "FILE", default_value = "terraform.tfstate")]
+    pub state: PathBuf,
+    /// Take the state's lock.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", action = clap::ArgAction::Set)]
+    pub lock: bool,
+    /// How long to wait for the lock, such as 30s or 5m.
+    #[arg(long, value_name = "DURATION", default_value = "0s")]
+    pub lock_timeout: String,
+    #[arg(long)]
+    pub no_color: bool,
+    pub address: String,
+}
+
+impl TaintOptions {
+    pub fn locking(&self) -> anyhow::Result<Locking> {
+        locking(self.lock, &self.lock_timeout)
+    }
+}
+
+#[derive(Args, Debug)]
 pub struct ValidateOptions {
     #[arg(long)]
     pub json: bool,
@@ -109,6 +137,8 @@ pub enum StateCommand {
     List {
         #[arg(long, value_name = "FILE", default_value = "terraform.tfstate")]
         state: PathBuf,
+        #[arg(long)]
+        no_color: bool,
         addresses: Vec<String>,
     },
     /// Show one object.
@@ -128,6 +158,8 @@ pub enum StateCommand {
     Rm {
         #[arg(long, value_name = "FILE", default_value = "terraform.tfstate")]
         state: PathBuf,
+        #[arg(long)]
+        no_color: bool,
         #[arg(required = true)]
         addresses: Vec<String>,
     },
@@ -135,6 +167,8 @@ pub enum StateCommand {
     Mv {
         #[arg(long, value_name = "FILE", default_value = "terraform.tfstate")]
         state: PathBuf,
+        #[arg(long)]
+        no_color: bool,
         from: String,
         to: String,
     },
@@ -258,10 +292,7 @@ pub struct OutputOptions {
 
 impl Common {
     pub fn locking(&self) -> anyhow::Result<Locking> {
-        let wait = go_duration(&self.lock_timeout).ok_or_else(|| {
-            anyhow::anyhow!("-lock-timeout wants a duration such as 30s, not {:?}", self.lock_timeout)
-        })?;
-        Ok(if self.lock { Locking::Within(wait) } else { Locking::Without })
+        locking(self.lock, &self.lock_timeout)
     }
 
     pub fn variable_flags(&self) -> anyhow::Result<Vec<VariableFlag>> {
@@ -275,6 +306,12 @@ impl Common {
         };
         self.variables.iter().map(read).collect()
     }
+}
+
+fn locking(lock: bool, timeout: &str) -> anyhow::Result<Locking> {
+    let wait = go_duration(timeout)
+        .ok_or_else(|| anyhow::anyhow!("-lock-timeout wants a duration such as 30s, not {timeout:?}"))?;
+    Ok(if lock { Locking::Within(wait) } else { Locking::Without })
 }
 
 /// `90s`, `1m30s`, `500ms`, `1.5h`.

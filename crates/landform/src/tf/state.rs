@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::anyhow;
 use landform_engine::state::State;
 use landform_engine::{Address, Diagnostic, EngineError};
 
@@ -17,18 +17,26 @@ use super::state_file::StateFile;
 
 pub async fn run(folder: &Path, command: &StateCommand) -> Result<ExitCode, Failure> {
     match command {
-        StateCommand::List { state, addresses } => list(state, addresses)?,
+        StateCommand::List { state, addresses, .. } => list(state, addresses)?,
         StateCommand::Pull { state } => print!("{}", String::from_utf8_lossy(&read_state(state)?.unwrap_or_default())),
         StateCommand::Show { state, address, .. } => show(folder, state, address).await?,
-        StateCommand::Rm { state, addresses } => remove(state, addresses)?,
-        StateCommand::Mv { state, from, to } => rename(state, from, to)?,
+        StateCommand::Rm { state, addresses, .. } => remove(state, addresses)?,
+        StateCommand::Mv { state, from, to, .. } => rename(state, from, to)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn parse(bytes: Option<Vec<u8>>) -> anyhow::Result<State> {
-    let bytes = bytes.context("No state file was found!")?;
-    Ok(State::read(&bytes)?)
+fn failed(summary: impl Into<String>, detail: &str) -> Failure {
+    EngineError::Diagnostics(vec![Diagnostic::error(summary, detail)]).into()
+}
+
+fn parse(bytes: Option<Vec<u8>>) -> Result<State, Failure> {
+    let Some(bytes) = bytes else {
+        let detail = "State management commands require a state file. Run this command in a directory where OpenTofu has been \
+                      run or use the -state flag to point the command to a specific state location.";
+        return Err(failed("No state file was found", detail));
+    };
+    Ok(State::read(&bytes).map_err(anyhow::Error::from)?)
 }
 
 fn list(path: &Path, wanted: &[String]) -> Result<(), Failure> {
@@ -75,27 +83,34 @@ fn not_there(wanted: &str) -> Diagnostic {
 }
 
 async fn show(folder: &Path, state: &Path, address: &str) -> Result<(), Failure> {
-    let opened = open(folder, BTreeMap::new(), read_state(state)?)?;
-    let Some(text) = engine(folder, &Common::default()).object_text(&opened.workspace, address).await? else {
-        let detail = "No instance found for the given address!\n\nThis command requires that the address references one \
-                      specific instance. To view the available instances, use \"state list\".";
-        return Err(anyhow!(detail).into());
-    };
-    print!("{text}");
+    const ONE: &str = "This command requires that the address references one specific instance. To view the available \
+                       instances, use \"tofu state list\". Please modify the address to reference a specific instance.";
+    if Address::parse(address).is_none() {
+        return Err(failed(format!("Error parsing instance address {address:?}"), ONE));
+    }
+    let stored = read_state(state)?;
+    if stored.is_none() {
+        parse(None)?;
+    }
+    let opened = open(folder, BTreeMap::new(), stored)?;
+    match engine(folder, &Common::default()).object_text(&opened.workspace, address).await? {
+        Some(text) => print!("{text}"),
+        None => return Err(failed("No instance found for the given address", ONE)),
+    }
     Ok(())
 }
 
 /// Changes the state under its lock. The serial rises as for any other change.
-fn edit(path: &Path, change: impl FnOnce(&mut State) -> anyhow::Result<()>) -> anyhow::Result<()> {
+fn edit(path: &Path, change: impl FnOnce(&mut State) -> Result<(), Failure>) -> Result<(), Failure> {
     let mut file = StateFile::lock(path, "OperationTypeInvalid")?;
     let base = parse(file.read()?)?;
     let mut state = base.clone();
     change(&mut state)?;
     state.follow(Some(&base));
-    file.write(&state.write())
+    Ok(file.write(&state.write())?)
 }
 
-fn remove(path: &Path, wanted: &[String]) -> anyhow::Result<()> {
+fn remove(path: &Path, wanted: &[String]) -> Result<(), Failure> {
     let doubts = StateFile::lock(path, "OperationTypeInvalid")?.doubts_path();
     let absent = not_made(&doubts, wanted)?;
     if !absent.is_empty() {
@@ -106,10 +121,9 @@ fn remove(path: &Path, wanted: &[String]) -> anyhow::Result<()> {
     edit(path, |state| {
         removed = state.remove_within(wanted);
         if removed.is_empty() {
-            bail!(
-                "Invalid target address\n\nNo matching objects found. To view the available instances, use \"state list\". \
-                 Please modify the address to reference a specific instance."
-            );
+            let detail = "No matching objects found. To view the available instances, use \"tofu state list\". Please modify \
+                          the address to reference a specific instance.";
+            return Err(failed("Invalid target address", detail));
         }
         Ok(())
     })?;
@@ -120,14 +134,14 @@ fn remove(path: &Path, wanted: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn rename(path: &Path, from: &str, to: &str) -> anyhow::Result<()> {
+fn rename(path: &Path, from: &str, to: &str) -> Result<(), Failure> {
     edit(path, |state| {
         let moved = state.rename(from, to).map_err(|why| anyhow!(why))?;
         for (from, to) in &moved {
             println!("Move \"{from}\" to \"{to}\"");
         }
         println!("Successfully moved {} object(s).", moved.len());
-        Ok::<(), anyhow::Error>(())
+        Ok(())
     })
 }
 

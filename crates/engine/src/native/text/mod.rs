@@ -385,3 +385,8 @@ pub fn output_text(output: &crate::Output) -> String {
     let value = Type::from_json(&output.ty).ok().and_then(|ty| Value::from_json(&output.value, &ty).ok());
     value.map_or_else(|| output.value.to_string(), |value| landform_lang::render_value(&value))
 }
+
+/// Of which type an output is, as people call it.
+pub fn output_type(output: &crate::Output) -> String {
+    Type::from_json(&output.ty).map_or_else(|_| output.ty.to_string(), |ty| ty.friendly_name())
+}
