@@ -333,7 +333,7 @@ impl TemplateSource {
 pub struct Body {
     pub(crate) node: structure::Body,
     pub(crate) source: Arc<Source>,
-    /// Where the name or the last label of its block ends.
+    /// Where the name or the last label of its block ends; 0 for a whole file.
     pub(crate) begin: usize,
 }
 
@@ -355,8 +355,9 @@ impl Body {
 
     /// Where it begins: with the brace, in HCL's own syntax.
     pub(crate) fn opening(&self) -> SourceRange {
+        let native = self.begin > 0 && !self.source.is_json(Some(self.begin..self.begin));
         let behind = self.source.text.get(self.begin..).and_then(|text| text.find('{'));
-        let at = self.begin + behind.filter(|_| !self.source.is_json(Some(self.begin..self.begin))).unwrap_or(0);
+        let at = self.begin + behind.filter(|_| native).unwrap_or(0);
         self.source.range(Some(at..at))
     }
 

@@ -80,14 +80,14 @@ fn all_mistakes_are_reported() {
     assert_eq!(
         messages,
         [
-            "main.tf:1,1: Unsupported argument: An argument named \"nmae\" is not expected here.",
+            "main.tf:1,1: Unsupported argument: An argument named \"nmae\" is not expected here. Did you mean \"name\"?",
             "main.tf:11,1: Unsupported argument: An argument named \"single\" is not expected here. Did you mean to define a block of type \"single\"?",
             "main.tf:12,1: Unsupported block type: Blocks of type \"any\" are not expected here. Did you mean to define argument \"any\"? If so, use the equals sign to assign it a value.",
             "main.tf:13,1: Unsupported construct: attribute objects as blocks",
             "main.tf:1,1: Missing required argument: The argument \"name\" is required, but no definition was found.",
             "main.tf:2,8: Incorrect attribute value type: Inappropriate value for attribute \"tags\": map of string required, but have number.",
-            "main.tf:3,7: Missing required argument: The argument \"n\" is required, but no definition was found.",
-            "main.tf:8,1: Too many list blocks: No more than 2 \"list\" blocks are allowed.",
+            "main.tf:3,6: Missing required argument: The argument \"n\" is required, but no definition was found.",
+            "main.tf:8,1: Too many list blocks: No more than 2 \"list\" blocks are allowed",
         ]
     );
     assert_eq!(found.0[3].cause, Cause::Unsupported);

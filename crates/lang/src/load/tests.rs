@@ -143,7 +143,8 @@ fn a_heredoc_without_lines_is_not_misread() {
 fn limits_of_the_parser_are_no_mistakes_of_the_configuration() {
     let deep = format!("locals {{\n  a = {}1{}\n}}", "[".repeat(70), "]".repeat(70));
     let long = format!("locals {{\n  a = 1{}\n}}", "+1".repeat(200));
-    for text in [deep.as_str(), long.as_str(), "locals {\n  a = { b = 1, b = 2 }\n}"] {
+    let same_keys = "locals {\n  a = { \"${1}\" = 1, \"${1}\" = 2 }\n}";
+    for text in [deep.as_str(), long.as_str(), same_keys] {
         assert_eq!(load_text(text).unwrap().unsupported.len(), 1, "{text}");
     }
 }
@@ -165,7 +166,7 @@ fn mistakes_are_errors_with_their_place() {
         ),
         (
             "output \"a\" {}",
-            "main.tf:1,1: Missing required argument: The argument \"value\" is required, but no definition was found.",
+            "main.tf:1,12: Missing required argument: The argument \"value\" is required, but no definition was found.",
         ),
         (
             "variable \"a\" {}\nvariable \"a\" {}",

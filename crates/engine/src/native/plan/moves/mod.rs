@@ -10,20 +10,22 @@ use landform_lang::Repetition;
 
 pub use checks::check_moves;
 
-use crate::native::config::{Config, config_address};
+use crate::native::config::{Config, config_address, module_path};
 use crate::state::State;
 use crate::{Address, Diagnostic, Key};
 use order::in_order;
-use statement::{ModuleStep, Statement, module_text};
+use statement::{ModuleStep, Statement, module_text, steps};
 
 /// The state after all moves, and for every object that moved where it was.
 pub fn moved_state(config: &Config, base: &State) -> (State, BTreeMap<Address, Address>, Vec<Diagnostic>) {
-    let statements = Statement::all_of(config);
+    let mut statements = Statement::all_of(config);
+    let said = statements.len();
+    statements.extend(implied_of_modules(config, base, &statements));
     let mut places = Places::of(base);
     // Where moves go round in a circle nothing moves: what is wrong is said once the walk is over.
     if let Some(ordered) = in_order(&statements) {
         ordered.into_iter().for_each(|statement| places.carry_out(statement));
-        places.follow_counts(config, &statements);
+        places.follow_counts(config, &statements[..said]);
     }
     let warnings = places.warning().into_iter().collect();
     let moves: BTreeMap<Address, Address> = places.was.into_iter().filter(|(now, was)| now != was).collect();
@@ -123,12 +125,46 @@ impl Places {
     }
 }
 
+/// What is not said and meant all the same: a module that has got a `count`, or lost it, is the first one of it.
+fn implied_of_modules(config: &Config, base: &State, statements: &[Statement]) -> Vec<Statement> {
+    // Only modules that have something themselves are known to OpenTofu.
+    let known: BTreeSet<&str> = base.resources().iter().map(|resource| resource.module.as_str()).collect();
+    let taken = |module: &str| {
+        let inside = |one: &&str| one.strip_prefix(module).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        known.iter().any(inside)
+    };
+    let mut implied = Vec::new();
+    for module in known.iter().filter(|module| !module.is_empty()) {
+        let from = steps(module);
+        let path = module_path(module);
+        let Some(node) = config.modules.iter().find(|node| node.path == path) else { continue };
+        let Some((parent, name)) = &node.parent else { continue };
+        let call = &config.modules[*parent].module.calls[name];
+        let wanted = match call.repetition {
+            Repetition::Count(_) => Some(Key::Index(0)),
+            Repetition::Once | Repetition::Enabled(_) => None,
+            Repetition::ForEach(_) => continue,
+        };
+        let mut to = from.clone();
+        let Some((_, key)) = to.last_mut() else { continue };
+        let first = matches!(key, None | Some(Key::Index(0)));
+        if !first || *key == wanted || statements.iter().any(|statement| statement.selects_module(&from)) {
+            continue;
+        }
+        *key = wanted;
+        if !taken(&module_text(&to)) {
+            implied.push(Statement::between_modules(from, to, call.range.clone()));
+        }
+    }
+    implied
+}
+
 /// Where an object is, once its block has got a `count` or lost it.
 fn implied(config: &Config, address: &Address, statements: &[Statement]) -> Option<Address> {
     let resource = config.resource(address)?;
     let key = match (&config.block(resource).repetition, &address.key) {
         (Repetition::Count(_), None) => Some(Key::Index(0)),
-        (Repetition::Once, Some(Key::Index(0))) => None,
+        (Repetition::Once | Repetition::Enabled(_), Some(Key::Index(0))) => None,
         _ => return None,
     };
     // Where a block says something about the resource, nothing more is guessed.

@@ -108,6 +108,26 @@ impl Statement {
         statements
     }
 
+    /// One instance of a module becomes another, as the root module would say it.
+    pub(super) fn between_modules(
+        from: Vec<ModuleStep>,
+        to: Vec<ModuleStep>,
+        range: landform_lang::SourceRange,
+    ) -> Statement {
+        let end = |modules| End { modules, object: None };
+        Statement { module: 0, path: Vec::new(), from: end(from), to: end(to), all: false, range }
+    }
+
+    /// Whether one of its ends is this instance of a module, or something directly inside of it.
+    pub(super) fn selects_module(&self, instance: &[ModuleStep]) -> bool {
+        let wanted: Vec<(String, Keyed)> =
+            instance.iter().map(|(name, key)| (name.clone(), Keyed::Only(key.clone()))).collect();
+        [&self.from, &self.to].into_iter().any(|end| {
+            let reach = self.reach(end);
+            reach.modules.len() == wanted.len() && reach.begins_with(&wanted)
+        })
+    }
+
     fn reach(&self, end: &End) -> Reach {
         let outer = self.path.iter().map(|name| (name.clone(), Keyed::Any));
         let inner = end.modules.iter().map(|(name, key)| (name.clone(), Keyed::Only(key.clone())));
