@@ -9,16 +9,18 @@ impl Loader {
     /// `provider = NAME` or `provider = NAME.ALIAS`
     pub(super) fn read_provider_reference(&mut self, expr: &Expr) -> Option<(String, Option<String>)> {
         let expr = &self.without_quotes(expr.clone())?;
+        if let Some(name) = bare_name(&expr.node) {
+            return Some((name.to_owned(), None));
+        }
         let detail = match &expr.node {
-            Expression::Variable(name) => return Some((name.as_str().to_owned(), None)),
             Expression::Traversal(traversal) => {
                 let operators: Vec<&TraversalOperator> =
                     traversal.operators.iter().map(|operator| operator.value()).collect();
-                match (&traversal.expr, operators.as_slice()) {
-                    (Expression::Variable(name), [TraversalOperator::GetAttr(alias)]) => {
-                        return Some((name.as_str().to_owned(), Some(alias.as_str().to_owned())));
+                match (bare_name(&traversal.expr), operators.as_slice()) {
+                    (Some(name), [TraversalOperator::GetAttr(alias)]) => {
+                        return Some((name.to_owned(), Some(alias.as_str().to_owned())));
                     }
-                    (Expression::Variable(_), [.., TraversalOperator::Index(_)]) => {
+                    (Some(_), [.., TraversalOperator::Index(_)]) => {
                         self.unsupported("this form of provider reference", expr.range());
                         return None;
                     }
@@ -110,6 +112,15 @@ impl Loader {
 
     pub(super) fn not_static(&mut self, expr: &Expr) {
         self.found.push(not_static(expr));
+    }
+}
+
+/// A provider may be called `null`, and a well-known one is.
+pub(super) fn bare_name(node: &Expression) -> Option<&str> {
+    match node {
+        Expression::Variable(name) => Some(name.as_str()),
+        Expression::Null(_) => Some("null"),
+        _ => None,
     }
 }
 

@@ -7,6 +7,7 @@ use hcl_edit::structure::{Attribute, Block, Structure};
 use landform_cty::Type;
 
 use super::Loader;
+use super::references::bare_name;
 use super::version::{OPENTOFU_VERSION, allows_before_language_block, is_constraint};
 use crate::{Body, Diagnostic, Expr, Ignored, RequiredProvider, RequiredVersion, SourceRange};
 
@@ -228,15 +229,16 @@ impl Loader {
         for element in elements {
             let element = Expr { node: element.clone(), source: list.source.clone() };
             let named = match &element.node {
-                Expression::Variable(root) => Some((root.as_str(), None)),
-                Expression::Traversal(traversal) => match (&traversal.expr, traversal.operators.as_slice()) {
-                    (Expression::Variable(root), [alias]) => match alias.value() {
-                        TraversalOperator::GetAttr(alias) => Some((root.as_str(), Some(alias.as_str()))),
+                Expression::Traversal(traversal) => {
+                    match (bare_name(&traversal.expr), traversal.operators.as_slice()) {
+                        (Some(root), [alias]) => match alias.value() {
+                            TraversalOperator::GetAttr(alias) => Some((root, Some(alias.as_str()))),
+                            _ => None,
+                        },
                         _ => None,
-                    },
-                    _ => None,
-                },
-                _ => None,
+                    }
+                }
+                node => bare_name(node).map(|root| (root, None)),
             };
             match named {
                 Some((root, Some(alias))) if root == name => {
