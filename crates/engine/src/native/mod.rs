@@ -133,12 +133,14 @@ impl Native {
     }
 
     /// Whether a configuration is sound, whatever its inputs are. Providers are started, but not configured.
-    pub async fn validate(&self, workspace: &Workspace) -> Result<(), EngineError> {
+    pub async fn validate(&self, workspace: &Workspace) -> Result<Vec<Diagnostic>, EngineError> {
         let tree = config::unsupported(workspace, &self.trees)?.map_err(EngineError::Unsupported)?;
         let config = Config::without_inputs(tree, workspace).map_err(config::failure)?;
         let session = Session::new(&*self.providers, workspace);
         let found = plan::validate(&config, &session).await;
-        if found.is_empty() { Ok(()) } else { Err(config::failure(found)) }
+        let mut warnings = [config.warnings(), session.warnings.take()].concat();
+        config.locate(&mut warnings);
+        if found.is_empty() { Ok(warnings) } else { Err(config::failure([found, warnings].concat())) }
     }
 
     /// A plan for reading: neither its bytes nor its JSON are made yet, which take more memory than the plan itself.

@@ -408,18 +408,21 @@ async fn import(folder: &Path, options: &ImportOptions) -> Result<ExitCode, Fail
 async fn validate(folder: &Path, options: &ValidateOptions) -> Result<ExitCode, Failure> {
     let opened = open(folder, BTreeMap::new(), None)?;
     let outcome = engine(folder, &Common::default()).validate(&opened.workspace).await;
-    let found = match outcome {
-        Ok(()) => Vec::new(),
-        Err(EngineError::Diagnostics(diagnostics)) if options.json => diagnostics,
+    let (found, end) = match outcome {
+        Ok(warnings) => (warnings, ExitCode::SUCCESS),
+        Err(EngineError::Diagnostics(diagnostics)) if options.json => (diagnostics, ExitCode::FAILURE),
         Err(error) => return Err(error.into()),
     };
     if options.json {
         let json = serde_json::to_string_pretty(&messages::validated_json(&found)).map_err(anyhow::Error::from)?;
         println!("{json}");
-    } else {
+    } else if found.is_empty() {
         println!("Success! The configuration is valid.\n");
+    } else {
+        messages::diagnostics(&found, false, false);
+        println!("Success! The configuration is valid, but there were some validation warnings\nas shown above.\n");
     }
-    Ok(if found.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(end)
 }
 
 /// What this is, which OpenTofu it works as, and the providers that the folder has chosen.
