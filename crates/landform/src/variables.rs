@@ -84,6 +84,6 @@ mod tests {
             assert!(why.contains(words), "{text:?}: {why}");
         }
         let why = of_file(Path::new("/nowhere/x.tfvars")).unwrap_err();
-        assert!(why.detail().contains("No such file"), "{}", why.detail());
+        assert!(why.detail().contains("does not exist"), "{}", why.detail());
     }
 }
