@@ -9,7 +9,7 @@ use crate::native::config::{ResourceConfig, range, translate};
 use crate::native::eval::{Each, Eval, Keys};
 use crate::native::object::{Bound, ImportTarget, Outcome};
 use crate::native::show::source_of;
-use crate::{Address, Diagnostic, Key};
+use crate::{Address, Diagnostic, Key, Mode};
 
 pub fn not_configured(address: &str) -> Diagnostic {
     let detail = format!(
@@ -32,6 +32,10 @@ impl Planner<'_> {
     /// The objects that `import` blocks want to be taken over by a resource, with the names that they have.
     pub(super) async fn imports(&self, resource: &ResourceConfig) -> Outcome<BTreeMap<Address, ImportTarget>> {
         let (mut found, mut places) = (BTreeMap::new(), BTreeMap::new());
+        // Nothing is taken over only to be destroyed.
+        if self.mode == Mode::Destroy {
+            return Ok(found);
+        }
         for import in self.config().imports(resource) {
             let identity = match &import.by {
                 ImportBy::Id(_) => None,
