@@ -7,9 +7,11 @@ mod large;
 mod memory;
 mod overhead;
 mod rest;
+mod runs;
 mod stage;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Parser, ValueEnum};
@@ -20,9 +22,12 @@ struct Options {
     /// Which rows; all of them unless named
     #[arg(value_enum)]
     rows: Vec<Row>,
-    /// How long each candidate for runs per minute takes new work
+    /// How long each candidate for runs per minute takes new work, in all its turns together
     #[arg(long, default_value_t = 20)]
     seconds: u64,
+    /// How many turns each of them takes
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    turns: u32,
     /// Runs at one time, of every candidate
     #[arg(long, default_value_t = 2)]
     workers: usize,
@@ -35,6 +40,12 @@ struct Options {
     /// The terraform-exec program
     #[arg(long)]
     peer: PathBuf,
+}
+
+impl Options {
+    fn turn(&self) -> Duration {
+        Duration::from_secs(self.seconds) / self.turns
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -72,7 +83,7 @@ async fn main() -> Result<()> {
     let wants = |row: Row| options.rows.is_empty() || options.rows.contains(&row);
     let mut figures = Vec::new();
     if wants(Row::Runs) {
-        figures.extend(rest::measure(&options).await?);
+        figures.extend(runs::measure(&options).await?);
     }
     if wants(Row::Overhead) {
         figures.extend(overhead::measure().await?);
@@ -89,10 +100,11 @@ async fn main() -> Result<()> {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().unwrap_or_default();
     println!(
-        "{} cores, {} workers, {} s each; flushing 4 KiB to this disk takes {:.2} ms; load {load}",
+        "{} cores, {} workers, {} s each in {} turns; flushing 4 KiB to this disk takes {:.2} ms; load {load}",
         cores(),
         options.workers,
         options.seconds,
+        options.turns,
         fsync_millis()?
     );
     println!("| what | measured | goal | held |\n|---|---|---|---|");
