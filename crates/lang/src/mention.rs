@@ -19,7 +19,7 @@ pub struct Mention {
 }
 
 pub fn mentions(expr: &Expr) -> Vec<Mention> {
-    traversals(expr).0.iter().filter_map(mention).collect()
+    traversals(&expr.node).iter().filter_map(mention).collect()
 }
 
 /// What a part of a body mentions: of the one attribute or block that the path leads to, as far as OpenTofu follows it. It

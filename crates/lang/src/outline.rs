@@ -10,12 +10,14 @@ use serde_json::Value as Json;
 
 use crate::json_syntax::with_blocks;
 use crate::reference::traversals;
-use crate::{Body, BodySpec, Budget, Expr, Nesting, NoReferences, Reference, evaluate};
+use crate::scope::Nothing;
+use crate::{Body, BodySpec, Budget, Expr, Nesting, Reference, evaluate};
 
 /// Of one expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outline {
-    /// Its value as JSON, if it refers to nothing and calls no function. What was written in JSON is shown as it is there.
+    /// Its value as JSON, if it takes no reference and no function to tell: they may stand there, as in `false && var.a`. What
+    /// was written in JSON is shown as it is there.
     pub constant: Option<Json>,
     /// Every reference as far as its steps are fixed, and then with one step less each, down to what is referred to.
     pub references: Vec<String>,
@@ -31,11 +33,9 @@ pub enum Part {
 }
 
 pub fn outline(expr: &Expr) -> Outline {
-    let (traversals, calls) = traversals(expr);
-    let for_itself = traversals.is_empty() && !calls;
-    let value = || evaluate(expr, &NoReferences, &mut Budget::default()).ok()?.to_plain_json().ok();
-    let written = expr.source.written_in_json(expr.node.span());
-    let constant = written.or_else(|| for_itself.then(value).flatten());
+    let traversals = traversals(&expr.node);
+    let value = || evaluate(expr, &Nothing, &mut Budget::default()).ok()?.to_plain_json().ok();
+    let constant = expr.source.written_in_json(expr.node.span()).or_else(value);
     let mut references = Vec::new();
     for (root, operators) in &traversals {
         if let Ok((reference, used)) = Reference::read(root, operators) {

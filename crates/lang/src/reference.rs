@@ -183,18 +183,8 @@ pub fn body_references(body: &Body) -> Vec<Reference> {
 /// A name with all that is written behind it.
 pub(crate) type Traversal = (String, Vec<TraversalOperator>);
 
-/// Everything that an expression refers to, in the order of the text and as it is written; and whether it calls a function.
-pub(crate) fn traversals(expr: &Expr) -> (Vec<Traversal>, bool) {
-    let mut calls = false;
-    let mut note = |construct: Construct| calls |= matches!(construct.kind, ConstructKind::Function(_));
-    let mut finder = Finder { traversals: Some(Vec::new()), ..Finder::new(&mut note) };
-    finder.visit_expr(&expr.node);
-    let found = finder.traversals.unwrap_or_default();
-    (found, calls)
-}
-
-/// The same of a part of an expression.
-pub(crate) fn traversals_of(expr: &Expression) -> Vec<Traversal> {
+/// Everything that an expression refers to, in the order of the text and as it is written.
+pub(crate) fn traversals(expr: &Expression) -> Vec<Traversal> {
     let mut ignore = |_: Construct| {};
     let mut finder = Finder { traversals: Some(Vec::new()), ..Finder::new(&mut ignore) };
     finder.visit_expr(expr);

@@ -17,6 +17,11 @@ pub trait Scope {
         None
     }
 
+    /// Whether there are functions at all.
+    fn has_functions(&self) -> bool {
+        true
+    }
+
     /// What functions may know of the world.
     fn world(&self) -> World<'_> {
         World::default()
@@ -43,6 +48,19 @@ pub enum Impure {
     Unknown,
     #[default]
     Unsupported,
+}
+
+/// A scope in which an expression stands for itself or for nothing.
+pub struct Nothing;
+
+impl Scope for Nothing {
+    fn resolve(&self, reference: &Reference) -> Result<Value, Diagnostic> {
+        NoReferences.resolve(reference)
+    }
+
+    fn has_functions(&self) -> bool {
+        false
+    }
 }
 
 /// A scope in which nothing can be referred to: for defaults of variables and the like.

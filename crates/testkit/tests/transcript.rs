@@ -109,7 +109,7 @@ async fn the_same_story_is_the_same_and_every_change_is_found() {
         }
     }
     same(&left, &right);
-    assert!(canonical(&left).to_string().contains("of-«ledger_object#"), "an id is followed into other objects");
+    assert!(canonical(&left, false).to_string().contains("of-«ledger_object#"), "an id is followed into other objects");
     assert!(recorder.take().unwrap().calls.is_empty(), "a transcript is taken once");
 
     for (name, mutate) in mutations() {

@@ -33,6 +33,10 @@ pub(super) struct Drawn<'a> {
     pub(super) problems: Vec<Diagnostic>,
 }
 
+fn holds_data(state: &[u8]) -> bool {
+    State::read(state).is_ok_and(|state| state.resources().iter().any(|resource| resource.mode == "data"))
+}
+
 /// What is carried out.
 pub(super) struct MadeFrom<'a> {
     pub(super) config: &'a Config,
@@ -68,8 +72,11 @@ impl Drawn<'_> {
         let outputs_change = content.outputs.values().any(|output| output.action() != Action::NoOp);
         let changed = |drift: &super::object::Planned| drift.action != Action::NoOp;
         let drifted = content.mode == Mode::RefreshOnly && content.drift.iter().any(changed);
+        // Data that was read is forgotten with the rest. People are not told, but there is something to apply.
+        let nothing_else = changes.is_empty() && !outputs_change;
+        let forgotten = content.mode == Mode::Destroy && nothing_else && holds_data(&content.refreshed);
         Outline {
-            effective: !changes.is_empty() || outputs_change || drifted,
+            effective: !changes.is_empty() || outputs_change || drifted || forgotten,
             changes,
             outputs_change,
             warnings: self.warnings.clone(),

@@ -8,6 +8,10 @@ impl Evaluator<'_> {
     pub(super) fn eval_call(&mut self, call: &FuncCall) -> Result<Value, Diagnostics> {
         let name = call.name.name.as_str();
         let namespace: Vec<&str> = call.name.namespace.iter().map(|part| part.as_str()).collect();
+        if !self.scope.has_functions() {
+            let detail = "Functions may not be called here.";
+            return Err(Diagnostic::new("Function calls not allowed", detail).at(self.range(&call.name.name)).into());
+        }
         let own = matches!(namespace.as_slice(), [] | ["core"]);
         let arguments: Vec<&Expression> = call.args.iter().collect();
         match name {

@@ -1,4 +1,4 @@
-use hcl_edit::expr::{Conditional, Expression, ObjectKey};
+use hcl_edit::expr::{Conditional, Expression, ObjectKey, TraversalOperator};
 use landform_cty::{Data, Number, Refinement, Safety, Type, Unified, Value, unify};
 
 use super::Evaluator;
@@ -122,6 +122,19 @@ impl Evaluator<'_> {
                 }
                 Ok(Some(Type::object(types)))
             }
+            // A splat of what could not be evaluated is as little known as that.
+            Expression::Traversal(traversal) => {
+                let is_splat = |operator: &TraversalOperator| {
+                    matches!(operator, TraversalOperator::AttrSplat(_) | TraversalOperator::FullSplat(_))
+                };
+                let Some(splat) = traversal.operators.iter().position(|operator| is_splat(operator.value())) else {
+                    return Ok(Some(Type::Dynamic));
+                };
+                let mut source = (**traversal).clone();
+                source.operators.truncate(splat);
+                let source = if splat == 0 { source.expr } else { Expression::Traversal(Box::new(source)) };
+                Ok(self.eval(&source).is_err().then_some(Type::Dynamic))
+            }
             other => Ok(type_of_failed(other)),
         }
     }
@@ -158,7 +171,7 @@ fn common_type(true_value: &Value, false_value: &Value) -> Option<Unified> {
 
 /// The same for what has no elements of its own.
 fn type_of_failed(expr: &Expression) -> Option<Type> {
-    use hcl_edit::expr::{BinaryOperator, TraversalOperator, UnaryOperator};
+    use hcl_edit::expr::{BinaryOperator, UnaryOperator};
     match expr {
         Expression::UnaryOp(operation) => match operation.operator.value() {
             UnaryOperator::Neg => Some(Type::Number),
@@ -175,13 +188,6 @@ fn type_of_failed(expr: &Expression) -> Option<Type> {
         Expression::StringTemplate(template) if template.len() > 1 => Some(Type::String),
         Expression::HeredocTemplate(_) => Some(Type::String),
         Expression::FuncCall(_) | Expression::Variable(_) | Expression::ForExpr(_) => Some(Type::Dynamic),
-        Expression::Traversal(traversal) => {
-            let is_splat = |operator: &TraversalOperator| {
-                matches!(operator, TraversalOperator::AttrSplat(_) | TraversalOperator::FullSplat(_))
-            };
-            let simple = !traversal.operators.iter().any(|operator| is_splat(operator.value()));
-            simple.then_some(Type::Dynamic)
-        }
         _ => None,
     }
 }

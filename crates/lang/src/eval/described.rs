@@ -5,7 +5,7 @@ use hcl_edit::expr::{BinaryOperator, Expression, TraversalOperator};
 use landform_cty::{Data, Mark, Refinement, Type, Value};
 
 use super::Evaluator;
-use crate::reference::traversals_of;
+use crate::reference::traversals;
 use crate::{Budget, Expr, Scope};
 
 /// A name and what is said of it: `var.n`, `is 1`.
@@ -42,7 +42,7 @@ pub fn sides_of_equality(expr: &Expr, scope: &dyn Scope) -> Option<(Value, Value
 impl Evaluator<'_> {
     pub(super) fn described(&mut self, expr: &Expression, blame: Blame) -> Described {
         let mut found = Described::new();
-        for (root, operators) in traversals_of(expr) {
+        for (root, operators) in traversals(expr) {
             let fixed = operators.iter().take_while(|operator| written(operator).is_some()).count();
             let operators: Vec<Decorated<TraversalOperator>> =
                 operators.into_iter().take(fixed).map(Decorated::new).collect();

@@ -34,7 +34,7 @@ impl Loader {
 
     /// What refers to nothing checks nothing.
     fn check_condition(&mut self, kind: &str, condition: &Expr, variable: Option<&str>) -> bool {
-        let (mentioned, _) = crate::reference::traversals(condition);
+        let mentioned = crate::reference::traversals(&condition.node);
         let mut sound = true;
         if mentioned.is_empty() {
             let detail = "The condition expression must refer to at least one object from elsewhere in the configuration, or \

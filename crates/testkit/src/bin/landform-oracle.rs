@@ -10,7 +10,7 @@ use clap::Parser;
 use landform_protocol::wire::Version;
 use landform_testkit::oracle::{
     Bench, Case, Engine, Recording, Side, Told, UNSUPPORTED, Variant, check_end, corpus, differences, hand_over,
-    listen, live_through, stream_differences,
+    invent, listen, live_through, stream_differences,
 };
 use landform_testkit::transcript::Source;
 
@@ -30,6 +30,15 @@ struct Options {
     /// However OpenTofu ends a step is right, whatever the story says.
     #[arg(long)]
     any_end: bool,
+    /// So many stories made up at random in place of ours; live, and however OpenTofu ends their steps.
+    #[arg(long)]
+    invent: Option<u64>,
+    /// Of the first of those; the next ones have the next seeds.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// A folder where those that fail are kept, to be looked at.
+    #[arg(long)]
+    keep: Option<PathBuf>,
     /// Only every Nth case: a sample.
     #[arg(long, default_value_t = 1)]
     every: usize,
@@ -65,11 +74,18 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    let options = Options::parse();
+    let mut options = Options::parse();
+    if options.invent.is_some() {
+        (options.live, options.any_end) = (true, true);
+    }
+    let options = options;
     let beside = std::env::current_exe()?.with_file_name("landform");
     let landform = options.landform.clone().unwrap_or(beside);
     let chosen = |case: &Case| options.names.is_empty() || options.names.iter().any(|name| case.name.contains(name));
-    let cases = Case::all(&options.corpus.clone().unwrap_or_else(corpus))?;
+    let cases = match options.invent {
+        Some(count) => invent(options.seed, count)?,
+        None => Case::all(&options.corpus.clone().unwrap_or_else(corpus))?,
+    };
     let mut variants: Vec<Variant> =
         cases.iter().filter(|case| chosen(case)).step_by(options.every.max(1)).flat_map(Case::variants).collect();
     if Source::aws().is_none() {
@@ -132,6 +148,10 @@ fn work(
             Err(error) => format!("FAILS\n{}", indented(&format!("{error:#}"))),
         };
         println!("{}: {word}", variant.name());
+        if let (Some(folder), Err(_)) = (&options.keep, &verdict) {
+            std::fs::create_dir_all(folder)?;
+            std::fs::write(folder.join(format!("{}.case", variant.case.name)), &variant.case.text)?;
+        }
         results.lock().expect("no worker panicked").push((variant.clone(), verdict));
     }
     Ok(())

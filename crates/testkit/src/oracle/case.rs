@@ -17,6 +17,8 @@ pub struct Case {
     pub engine: Engine,
     /// Whether the streams of `-json` are compared, too: the story is lived through once more for them.
     pub streams: bool,
+    /// Whether nothing in it is made up anew each time, so that values are compared as they are.
+    pub exact: bool,
     /// Places where what is printed is known to differ: texts and streams alone.
     pub other_words: Vec<String>,
     pub steps: Vec<Step>,
@@ -105,6 +107,7 @@ impl Case {
             protocols: vec![Version::V6],
             engine: Engine::Native,
             streams: false,
+            exact: false,
             other_words: Vec::new(),
             steps: Vec::new(),
             text: text.into(),
@@ -162,6 +165,7 @@ impl Case {
                 self.protocols = versions.context("protocols are 5 and 6")?;
             }
             Some(("streams", "yes")) => self.streams = true,
+            Some(("exact", "yes")) => self.exact = true,
             Some(("text differs", place)) => self.other_words.push(place.into()),
             Some(("left to the cli", reason)) => self.engine = Engine::Cli(reason.into()),
             Some(("known difference", reason)) => self.engine = Engine::Differs(reason.into()),

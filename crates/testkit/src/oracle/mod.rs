@@ -6,6 +6,7 @@
 
 mod case;
 mod compare;
+mod invent;
 mod normal;
 mod observe;
 mod recording;
@@ -14,6 +15,7 @@ mod words;
 
 pub use case::{Case, End, Engine, Step, Variant, corpus};
 pub use compare::{differences, stream_differences};
+pub use invent::invent;
 pub use observe::{Ended, Observed, Streams};
 pub use recording::Recording;
 pub use sides::{Bench, Left, Side, Told, UNSUPPORTED, check_end, hand_over, listen, live_through};

@@ -89,7 +89,7 @@ pub fn live_through(bench: &Bench, variant: &Variant, side: Side) -> Result<Told
     for (at, step) in variant.case.steps.iter().enumerate() {
         prepare(bench, variant, side, folder, at)?;
         bench.recorder.take()?;
-        let observed = one_step(bench, side, folder, step, &mut told.printed)
+        let observed = one_step(bench, side, folder, step, variant.case.exact, &mut told.printed)
             .with_context(|| format!("{side:?}, step {}", step.name))?;
         let refused = side == Side::Native && observed.planned.code == UNSUPPORTED;
         let applied = observed.applied.as_ref().is_some_and(|ended| !ended.failed());
@@ -173,7 +173,8 @@ fn prepare(bench: &Bench, variant: &Variant, side: Side, folder: &Path, at: usiz
     change_files(variant, folder, at)?;
     let texts = variant.case.steps[at].files.values();
     let asks = |change: &Change| matches!(change, Change::Written(text) if text.contains("module ") || text.contains("provider"));
-    if side == Side::Tofu && (at == 0 || texts.into_iter().any(asks)) {
+    let locked = folder.join(".terraform.lock.hcl").exists();
+    if side == Side::Tofu && (at == 0 || !locked || texts.into_iter().any(asks)) {
         // It fails where the configuration is wrong; then the plan says so, too.
         bench.run(side, folder, &["init", "-input=false", "-no-color"])?;
     }
@@ -219,7 +220,7 @@ pub fn listen(bench: &Bench, variant: &Variant, side: Side) -> Result<Vec<Stream
     Ok(heard)
 }
 
-fn one_step(bench: &Bench, side: Side, folder: &Path, step: &Step, log: &mut String) -> Result<Observed> {
+fn one_step(bench: &Bench, side: Side, folder: &Path, step: &Step, exact: bool, log: &mut String) -> Result<Observed> {
     let mut texts = BTreeMap::new();
     let mut run = |args: &[&str]| -> Result<Output> {
         let output = bench.run(side, folder, args)?;
@@ -252,7 +253,7 @@ fn one_step(bench: &Bench, side: Side, folder: &Path, step: &Step, log: &mut Str
         Ok(bytes) if !bytes.is_empty() => Some(normal::state(serde_json::from_slice(&bytes)?)),
         _ => None,
     };
-    let calls = canonical(&bench.recorder.take()?);
+    let calls = canonical(&bench.recorder.take()?, exact);
     Ok(Observed { step: step.name.clone(), planned, shown, applied, state, texts, calls })
 }
 

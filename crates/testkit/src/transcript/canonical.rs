@@ -61,7 +61,8 @@ struct Recorded {
     readable: Readable,
 }
 
-pub fn canonical(transcript: &Transcript) -> Canonical {
+/// `exact`: nothing in it is made up anew each time, so there are no symbols.
+pub fn canonical(transcript: &Transcript, exact: bool) -> Canonical {
     let types: HashMap<&str, Types> =
         transcript.schemas.iter().map(|(provider, schema)| (provider.as_str(), Types::new(schema))).collect();
     let (mut configurations, mut recorded) = (BTreeSet::new(), Vec::new());
@@ -81,12 +82,12 @@ pub fn canonical(transcript: &Transcript) -> Canonical {
     let objects = group(&recorded);
     // The first pass has symbols without numbers: by them the objects are brought into an order that does not depend
     // on which was first. The second pass has the objects' numbers.
-    let first = say(transcript, &recorded, &objects, |_, path, _| format!("«{path}»"));
+    let first = say(transcript, &recorded, &objects, exact, |_, path, _| format!("«{path}»"));
     let mut order: Vec<usize> = (0..objects.len()).collect();
     order.sort_by_cached_key(|object| (kind(&recorded, &objects[*object]), format!("{:?}", first[*object])));
     let labels = labels(&recorded, &objects, &order);
     let twins: Vec<bool> = objects.iter().map(|calls| has_twins(&recorded, calls)).collect();
-    let mut said = say(transcript, &recorded, &objects, |object, path, number| {
+    let mut said = say(transcript, &recorded, &objects, exact, |object, path, number| {
         let number = if twins[object] || number == 1 { String::new() } else { format!("@{number}") };
         format!("«{}.{path}{number}»", labels[object])
     });
@@ -183,6 +184,7 @@ fn say(
     transcript: &Transcript,
     recorded: &[Recorded],
     objects: &[Vec<usize>],
+    exact: bool,
     name: impl Fn(usize, &str, usize) -> String,
 ) -> Vec<Vec<Said>> {
     let mut object_of = vec![0; recorded.len()];
@@ -194,6 +196,9 @@ fn say(
     for (at, Recorded { provider, readable }) in recorded.iter().enumerate() {
         let object = object_of[at];
         let computed = |path: &str| {
+            if exact {
+                return false;
+            }
             let schema = &transcript.schemas[provider];
             let type_name = readable.type_name.as_deref().unwrap_or_default();
             let schema = match type_name.strip_prefix("data.") {

@@ -22,7 +22,7 @@ impl fmt::Display for Difference {
 
 /// Where two transcripts differ in their canonical form; empty means that they say the same.
 pub fn compare(left: &Transcript, right: &Transcript) -> Vec<Difference> {
-    compare_canonical(&canonical(left), &canonical(right))
+    compare_canonical(&canonical(left, false), &canonical(right, false))
 }
 
 pub fn compare_canonical(left: &Canonical, right: &Canonical) -> Vec<Difference> {

@@ -84,7 +84,7 @@ impl<'a> Apply<'a> {
             };
         };
         let expand = || -> Outcome<()> {
-            for instance in self.eval.instances(resource.module) {
+            for instance in self.eval.homes(resource) {
                 self.eval.expand_resource(resource, &instance)?;
             }
             Ok(())

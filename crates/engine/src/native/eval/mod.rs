@@ -139,13 +139,30 @@ impl<'a> Eval<'a> {
         self.values().instances(&self.config.modules[id].path).to_vec()
     }
 
+    /// The instances of a resource's module. Where there are none it is known that the resource has none, and that no
+    /// condition of it can fail.
+    pub fn homes(&self, resource: &ResourceConfig) -> Vec<String> {
+        let homes = self.instances(resource.module);
+        if homes.is_empty() {
+            self.announce(Kind::Resource, &Node::Resource(resource.module, resource.local.clone()), &homes, "");
+        }
+        homes
+    }
+
+    /// It is known for which objects there are conditions.
+    fn announce(&self, kind: Kind, node: &Node, homes: &[String], name: &str) {
+        let objects = homes.iter().map(|home| inside(home, name));
+        let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
+        checks.expand(kind, self.config.node_name(node), objects);
+    }
+
     /// Evaluates what provider blocks refer to, where nothing else of the configuration is looked at.
     pub fn prepare_providers(&self) -> Outcome<()> {
         for place in self.config.graph.before_providers() {
             let node = &self.config.graph.nodes()[place];
             match self.config.resource_of(node) {
                 Some(resource) => {
-                    for instance in self.instances(resource.module) {
+                    for instance in self.homes(resource) {
                         self.expand_resource(resource, &instance)?;
                     }
                 }

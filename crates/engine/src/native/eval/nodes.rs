@@ -17,10 +17,19 @@ impl Eval<'_> {
         match node {
             Node::Expand(id) => self.expand(*id),
             Node::Variable(0, name) => self.root_variable(name),
-            Node::Variable(id, name) => self.each_instance(*id, |instance| self.variable(*id, instance, name)),
+            Node::Variable(id, name) => {
+                self.announce(Kind::Var, node, &self.instances(*id), &format!("var.{name}"));
+                self.each_instance(*id, |instance| self.variable(*id, instance, name))
+            }
             Node::Local(id, name) => self.each_instance(*id, |instance| self.local(*id, instance, name)),
-            Node::Output(id, name) => self.each_instance(*id, |instance| self.output(*id, instance, name)),
-            Node::Check(id, name) => self.each_instance(*id, |instance| self.check(*id, instance, name)),
+            Node::Output(id, name) => {
+                self.announce(Kind::Output, node, &self.instances(*id), &format!("output.{name}"));
+                self.each_instance(*id, |instance| self.output(*id, instance, name))
+            }
+            Node::Check(id, name) => {
+                self.announce(Kind::Check, node, &self.instances(*id), &format!("check.{name}"));
+                self.each_instance(*id, |instance| self.check(*id, instance, name))
+            }
             Node::Resource(..) | Node::Provider(_) | Node::Close(_) => Ok(()),
         }
     }

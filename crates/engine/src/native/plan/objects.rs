@@ -21,7 +21,7 @@ impl Planner<'_> {
         let mut orphans: Vec<(Known, Reason)> = Vec::new();
         let known = self.known.get(&resource.address).map(Vec::as_slice).unwrap_or_default();
         let imports = self.imports(resource).await?;
-        for instance in self.eval.instances(resource.module) {
+        for instance in self.eval.homes(resource) {
             let keys = self.eval.expand_resource(resource, &instance)?;
             for (key, each) in keys.all() {
                 wanted.push((resource.instance(&instance, key), each));

@@ -26,12 +26,15 @@ pub async fn validate(config: &Config, session: &Session<'_>) -> Vec<Diagnostic>
     let eval = Eval::blind(config);
     let mut failed: HashSet<usize> = HashSet::new();
     for place in config.graph.in_order() {
-        // What stands on something that is wrong has nothing to say of its own.
+        let node = &config.graph.nodes()[place];
+        // What stands on something that is wrong has nothing to say of its own. What is of no type stands on nothing.
         if config.graph.before(place).iter().any(|earlier| failed.contains(earlier)) {
             failed.insert(place);
+            if let Some(resource) = config.resource_of(node) {
+                found.extend(of_no_type(&eval, session, resource).await.err().into_iter().flatten());
+            }
             continue;
         }
-        let node = &config.graph.nodes()[place];
         let outcome = match config.resource_of(node) {
             Some(resource) => expand_blind(&eval, session, resource).await,
             None => eval.node(node),
@@ -89,6 +92,13 @@ pub(super) fn without_repetition(found: Vec<Diagnostic>) -> Vec<Diagnostic> {
         }
     }
     unique
+}
+
+async fn of_no_type(eval: &Eval<'_>, session: &Session<'_>, resource: &ResourceConfig) -> Outcome<()> {
+    let bound = session.blank(&resource.provider, eval.config).await?;
+    let address = resource.instance(&eval.config.modules[resource.module].path, None);
+    let schema = if resource.data { bound.data_source(&address) } else { bound.resource(&address) };
+    schema.map(drop).map_err(|found| by_its_label(found, eval.config.block(resource)))
 }
 
 /// Of an object of which nothing is known yet, its type is known at least.
