@@ -12,7 +12,7 @@ use hcl_edit::template::Template;
 use hcl_edit::visit::{Visit, visit_expr};
 
 use crate::heredoc::without_empty;
-use crate::{Diagnostic, Diagnostics, SourceRange, json_syntax};
+use crate::{BodySpec, Diagnostic, Diagnostics, SourceRange, json_syntax};
 
 /// The largest file that is parsed.
 const MAX_FILE: usize = 4 << 20;
@@ -342,6 +342,27 @@ impl Body {
     pub(crate) fn inside(&self, block: &structure::Block) -> Body {
         let last = block.labels.last().and_then(Span::span).or_else(|| block.ident.span());
         Body { node: block.body.clone(), source: self.source.clone(), begin: last.map_or(0, |last| last.end) }
+    }
+
+    /// What the spec has of it, and what it has not.
+    pub fn partition(&self, spec: &BodySpec) -> (Body, Body) {
+        let has = |structure: &structure::Structure| match structure {
+            structure::Structure::Attribute(attribute) => spec.attributes.contains_key(attribute.key.as_str()),
+            structure::Structure::Block(block) => {
+                let name = match (block.ident.as_str(), block.labels.first()) {
+                    ("dynamic", Some(label)) => label.as_str(),
+                    (name, _) => name,
+                };
+                spec.blocks.contains_key(name)
+            }
+        };
+        let (known, foreign): (Vec<_>, Vec<_>) = self.node.iter().cloned().partition(has);
+        let part = |structures: Vec<structure::Structure>| Body {
+            node: structures.into_iter().collect(),
+            source: self.source.clone(),
+            begin: self.begin,
+        };
+        (part(known), part(foreign))
     }
 
     /// Whether nothing stands in it.

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use landform_cty::{Step, Type, Value};
+use landform_cty::{Marks, Path, Step, Type, Value};
 use landform_lang::IgnoreChanges;
 use landform_protocol::Block;
 
@@ -22,6 +22,41 @@ pub fn with_ignored(block: &Block, prior: &Value, config: &Value, ignore: &Ignor
             paths.iter().fold(config.clone(), |config, (path, _)| as_it_was(&config, prior, path))
         }
     }
+}
+
+/// What is confidential in such a configuration: what is as it was is so as it was, too.
+pub fn marks_with_ignored(
+    block: &Block,
+    prior: (&Value, &[(Path, Marks)]),
+    config: (&Value, Vec<(Path, Marks)>),
+    ignore: &IgnoreChanges,
+) -> Vec<(Path, Marks)> {
+    let ((prior, before), (config, marks)) = (prior, config);
+    if prior.is_null() || config.is_null() {
+        return marks;
+    }
+    let before = before.iter().cloned();
+    match ignore {
+        IgnoreChanges::None => marks,
+        IgnoreChanges::All => {
+            let settable = |path: &Path| !attribute_at(block, path).is_some_and(|it| it.computed && !it.optional);
+            before.filter(|(path, _)| settable(path)).collect()
+        }
+        IgnoreChanges::Paths(paths) => {
+            let ignored = |place: &Path| paths.iter().any(|(path, _)| is_within(place, path));
+            let heeded = marks.into_iter().filter(|(path, _)| !ignored(path));
+            heeded.chain(before.filter(|(path, _)| ignored(path))).collect()
+        }
+    }
+}
+
+/// Whether a place is this one, or inside of it. A configuration may write the key of a map as it writes an attribute.
+fn is_within(place: &[Step], path: &[Step]) -> bool {
+    let same = |(one, other): (&Step, &Step)| match (one, other) {
+        (Step::Attribute(one) | Step::Key(one), Step::Attribute(other) | Step::Key(other)) => one == other,
+        (one, other) => one == other,
+    };
+    place.len() >= path.len() && place.iter().zip(path).all(same)
 }
 
 /// The configuration with one part taken from the prior value. A part that cannot be found is left as it is.

@@ -9,7 +9,7 @@ mod proposed;
 mod valid;
 
 pub use compatible::incompatibilities;
-pub use ignore::with_ignored;
+pub use ignore::{marks_with_ignored, with_ignored};
 pub use marks::{each_part, mark_existing, schema_marks, sensitivity_differs};
 pub use normalise::normalise_legacy;
 pub use proposed::{empty_object, planned_data, proposed_new};

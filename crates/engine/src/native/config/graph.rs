@@ -1,8 +1,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use landform_lang::{Dependency, Reference, Repetition, body_references, references};
+use landform_lang::{Body, Dependency, Reference, Repetition, body_references, references};
 
-use super::{Config, ModuleId};
+use super::{Config, ModuleId, ResourceConfig};
 use crate::Diagnostic;
 use crate::native::object::Outcome;
 
@@ -176,24 +176,40 @@ impl Graph {
     }
 
     fn connect(&mut self, config: &Config, id: ModuleId, later: &Node, references: Vec<Reference>) {
-        for reference in &references {
-            match reference {
-                Reference::Variable(name) => self.order(&Node::Variable(id, name.clone()), later),
-                Reference::Local(name) => self.order(&Node::Local(id, name.clone()), later),
-                Reference::Resource { .. } | Reference::Data { .. } => {
-                    self.order(&Node::Resource(id, reference.to_string()), later);
-                }
-                Reference::Module { name, output } => {
-                    let Some(child) = config.modules[id].children.get(name) else { continue };
-                    let outputs = &config.modules[*child].module.outputs;
-                    match output.as_ref().filter(|output| outputs.contains_key(*output)) {
-                        Some(output) => self.order(&Node::Output(*child, output.clone()), later),
-                        None => self.order(&Node::Close(*child), later),
-                    }
-                }
-                _ => {}
-            }
+        for earlier in references.iter().filter_map(|reference| referred(config, id, reference)) {
+            self.order(&earlier, later);
         }
+    }
+
+    /// What a resource names in its `depends_on`.
+    pub fn depended_on(&self, config: &Config, resource: &ResourceConfig) -> HashSet<usize> {
+        let named = config.block(resource).depends_on.iter().map(|dependency| &dependency.reference);
+        named.filter_map(|it| self.place(&referred(config, resource.module, it)?)).collect()
+    }
+
+    /// What a resource refers to only in this part of its body.
+    pub fn referred_only_in(
+        &self,
+        config: &Config,
+        resource: &ResourceConfig,
+        part: &Body,
+        rest: &Body,
+    ) -> HashSet<usize> {
+        let places = |references: Vec<Reference>| -> HashSet<usize> {
+            let nodes = references.iter().filter_map(|reference| referred(config, resource.module, reference));
+            nodes.filter_map(|node| self.place(&node)).collect()
+        };
+        let block = config.block(resource);
+        let conditions = block.lifecycle.preconditions.iter().chain(&block.lifecycle.postconditions);
+        let elsewhere = conditions
+            .flat_map(|condition| [&condition.condition, &condition.error_message])
+            .chain(block.repetition.expr())
+            .chain(&block.lifecycle.prevent_destroy)
+            .chain(block.lifecycle.replace_triggered_by.iter().map(|trigger| &trigger.expr))
+            .flat_map(references)
+            .chain(block.depends_on.iter().map(|dependency| dependency.reference.clone()))
+            .chain(body_references(rest));
+        &places(body_references(part)) - &places(elsewhere.collect())
     }
 
     /// `depends_on`: a module is meant with all that it does.
@@ -276,6 +292,20 @@ impl Graph {
     /// All nodes, each after those that it waits for.
     pub fn in_order(&self) -> Vec<usize> {
         self.sorted().unwrap_or_default()
+    }
+
+    /// All nodes in waves: none stands on another one of its wave.
+    pub fn waves(&self) -> Vec<Vec<usize>> {
+        let mut depths = vec![0; self.nodes.len()];
+        let mut waves: Vec<Vec<usize>> = Vec::new();
+        for place in self.in_order() {
+            depths[place] = self.before[place].iter().map(|earlier| depths[*earlier] + 1).max().unwrap_or(0);
+            if waves.len() <= depths[place] {
+                waves.resize_with(depths[place] + 1, Vec::new);
+            }
+            waves[depths[place]].push(place);
+        }
+        waves
     }
 
     /// All that provider blocks refer to, near and far, in the order in which it can be evaluated.
@@ -364,6 +394,24 @@ impl Graph {
         }
         found
     }
+}
+
+/// What a reference stands for.
+fn referred(config: &Config, id: ModuleId, reference: &Reference) -> Option<Node> {
+    Some(match reference {
+        Reference::Variable(name) => Node::Variable(id, name.clone()),
+        Reference::Local(name) => Node::Local(id, name.clone()),
+        Reference::Resource { .. } | Reference::Data { .. } => Node::Resource(id, reference.to_string()),
+        Reference::Module { name, output } => {
+            let child = *config.modules[id].children.get(name)?;
+            let outputs = &config.modules[child].module.outputs;
+            match output.as_ref().filter(|output| outputs.contains_key(*output)) {
+                Some(output) => Node::Output(child, output.clone()),
+                None => Node::Close(child),
+            }
+        }
+        _ => return None,
+    })
 }
 
 /// A node as OpenTofu names it where it complains of a cycle. What a module is given is two nodes there.

@@ -4,7 +4,9 @@ use landform_cty::{Path, Step, Type, Value};
 use landform_protocol::{PlanAnswer, PlanResourceChange, Schema};
 
 use super::{Bound, Identity, Object, Outcome, Planned, Reason, Wishes, bare, failed};
-use crate::native::change::{attribute_at, invalid_plan, path_text, proposed_new, sensitivity_differs, with_ignored};
+use crate::native::change::{
+    attribute_at, invalid_plan, marks_with_ignored, path_text, proposed_new, sensitivity_differs, with_ignored,
+};
 use crate::{Action, Address};
 
 impl Bound {
@@ -30,7 +32,9 @@ impl Bound {
         self.validate(address, config).await?;
         let keep = wishes.keep.clone()?;
         let (bare_config, config_marks) = config.clone().unmark_deep_with_paths();
-        let bare_prior = bare(&prior_value);
+        let (bare_prior, prior_marks) = prior_value.clone().unmark_deep_with_paths();
+        let config_marks =
+            marks_with_ignored(block, (&bare_prior, &prior_marks), (&bare_config, config_marks), wishes.ignore);
         let heeded = with_ignored(block, &bare_prior, &bare_config, wishes.ignore);
         let proposed = proposed_new(block, &bare_prior, &heeded);
         let known_by = identity_before.as_ref();

@@ -183,7 +183,7 @@ impl<'a> Planner<'a> {
                 "Forcing resource instance replacement (with -replace=...) is allowed only in normal planning mode.";
             return Err(failure(vec![Diagnostic::error("Unsupported plan mode", detail)]));
         }
-        let anything = self.base.objects().next().is_some();
+        let anything = self.base.objects().next().is_some() || !self.base.outputs.is_empty();
         let looked = self.mode != Mode::Destroy || (self.refresh && anything);
         if looked && self.mode != Mode::RefreshOnly {
             fail(self.config().still_declared())?;

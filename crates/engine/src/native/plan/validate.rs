@@ -9,7 +9,7 @@ use landform_protocol::Block;
 
 use super::imports::check_identities;
 use crate::native::change::{mark_existing, schema_marks};
-use crate::native::config::{Config, Node, ResourceConfig, range};
+use crate::native::config::{Config, Node, ResourceConfig, body_spec, range};
 use crate::native::eval::{Eval, Keys, has_deprecated};
 use crate::native::object::{Outcome, bare};
 use crate::native::session::Session;
@@ -25,41 +25,41 @@ pub async fn validate(config: &Config, session: &Session<'_>) -> Vec<Diagnostic>
     }
     let eval = Eval::blind(config);
     let mut failed: HashSet<usize> = HashSet::new();
-    for place in config.graph.in_order() {
-        let node = &config.graph.nodes()[place];
-        // What stands on something that is wrong has nothing to say of its own. What is of no type stands on nothing.
-        if config.graph.before(place).iter().any(|earlier| failed.contains(earlier)) {
-            failed.insert(place);
-            if let Some(resource) = config.resource_of(node) {
-                found.extend(of_no_type(&eval, session, resource).await.err().into_iter().flatten());
+    for wave in config.graph.waves() {
+        let mut sound = Vec::new();
+        for place in wave {
+            let node = &config.graph.nodes()[place];
+            let resource = config.resource_of(node);
+            let mut outcome = match (node, resource) {
+                _ if stands_on(&failed, place, config, session).await => Err(Vec::new()),
+                (Node::Provider(address), _) => validate_provider(&eval, session, address).await,
+                (_, Some(resource)) => expand_blind(&eval, session, resource).await,
+                (_, None) => eval.node(node),
+            };
+            // A wrong repetition is no reason not to look at the rest of its block.
+            let repetition = eval.take_problems();
+            if !repetition.is_empty() {
+                failed.insert(place);
+                found.extend(repetition);
             }
-            continue;
+            match (&mut outcome, resource) {
+                (Ok(()), Some(resource)) => sound.push((place, resource)),
+                (Ok(()), None) => {}
+                (Err(problems), _) => {
+                    failed.insert(place);
+                    found.append(problems);
+                }
+            }
         }
-        let outcome = match config.resource_of(node) {
-            Some(resource) => expand_blind(&eval, session, resource).await,
-            None => eval.node(node),
-        };
-        if let Err(problems) = outcome {
-            failed.insert(place);
-            found.extend(problems);
+        // Those of one wave do not stand on each other.
+        let asked = sound.iter().map(|(_, resource)| validate_resource(&eval, session, resource));
+        for ((place, _), outcome) in sound.iter().zip(join_all(asked).await) {
+            if let Err(problems) = outcome {
+                failed.insert(*place);
+                found.extend(problems);
+            }
         }
     }
-    for address in config.configured_providers() {
-        let outcome = async {
-            let started = session.started(&address, config).await?;
-            let value = eval.provider(&address, &started.schema.provider.block)?;
-            session.validate(&address, config, bare(&value)).await
-        };
-        found.extend(outcome.await.err().into_iter().flatten());
-    }
-    let sound = config.resources().iter().filter(|resource| {
-        let place = config.graph.place(&Node::Resource(resource.module, resource.local.clone()));
-        !place.is_some_and(|place| failed.contains(&place))
-    });
-    for outcome in join_all(sound.map(|resource| validate_resource(&eval, session, resource))).await {
-        found.extend(outcome.err().into_iter().flatten());
-    }
-    found.extend(eval.take_problems());
     let schemas = session.schemas();
     session.warnings.add(config.ignored_in_vain(&schemas));
     session.warnings.add(eval.take_warnings());
@@ -94,11 +94,33 @@ pub(super) fn without_repetition(found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     unique
 }
 
-async fn of_no_type(eval: &Eval<'_>, session: &Session<'_>, resource: &ResourceConfig) -> Outcome<()> {
-    let bound = session.blank(&resource.provider, eval.config).await?;
-    let address = resource.instance(&eval.config.modules[resource.module].path, None);
-    let schema = if resource.data { bound.data_source(&address) } else { bound.resource(&address) };
-    schema.map(drop).map_err(|found| by_its_label(found, eval.config.block(resource)))
+/// Whether something is wrong with what this stands on: then it has nothing to say of its own. What its type does not have
+/// is not looked at, so it is nothing to stand on; and what is of no type at all stands on its `depends_on` alone.
+async fn stands_on(failed: &HashSet<usize>, place: usize, config: &Config, session: &Session<'_>) -> bool {
+    let before = config.graph.before(place);
+    if !before.iter().any(|earlier| failed.contains(earlier)) {
+        return false;
+    }
+    let Some(resource) = config.resource_of(&config.graph.nodes()[place]) else { return true };
+    let Ok(bound) = session.blank(&resource.provider, config).await else { return true };
+    let types = if resource.data { &bound.schema.data_sources } else { &bound.schema.resources };
+    let block = config.block(resource);
+    let Some(schema) = types.get(&resource.type_name) else {
+        return config.graph.depended_on(config, resource).iter().any(|earlier| failed.contains(earlier));
+    };
+    let (known, foreign) = block.body.partition(&body_spec(&schema.block));
+    let in_vain = config.graph.referred_only_in(config, resource, &foreign, &known);
+    before.iter().any(|earlier| failed.contains(earlier) && !in_vain.contains(earlier))
+}
+
+async fn validate_provider(eval: &Eval<'_>, session: &Session<'_>, address: &str) -> Outcome<()> {
+    // Nobody asks one that no resource uses.
+    if !eval.config.configured_providers().contains(address) {
+        return Ok(());
+    }
+    let started = session.started(address, eval.config).await?;
+    let value = eval.provider(address, &started.schema.provider.block)?;
+    session.validate(address, eval.config, bare(&value)).await
 }
 
 /// Of an object of which nothing is known yet, its type is known at least.
