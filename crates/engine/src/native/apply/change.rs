@@ -1,6 +1,6 @@
 //! One object at a time: made, changed, read or ended.
 
-use landform_cty::Value;
+use landform_cty::{Type, Value};
 use landform_protocol::{ApplyResourceChange, Schema};
 
 use super::Apply;
@@ -136,20 +136,32 @@ impl<'a> Apply<'a> {
         }
         let mut told = None;
         let outcome = self.change_object(planned, (resource, &each), &bound, schema, &mut told).await;
+        let begun = told.is_some();
         if let Some(told) = told {
             match self.eval.values().object(address).filter(|_| outcome.is_ok()) {
                 Some(value) => told.end(Stage::Done, id_of(&value)),
                 None => told.end(Stage::Failed, Id::default()),
             }
         }
-        if outcome.is_err() {
-            self.restore(address);
-        }
-        outcome?;
-        let value = self.eval.values().object(address);
-        match value {
+        let restored = outcome.is_err() && self.restore(address);
+        // What could not be made has no value, whatever the plan said.
+        let made = outcome.is_ok() || self.stored(address, None).is_some();
+        let value = match restored {
+            true => Some(planned.before.clone()),
+            false => self.eval.values().object(address).filter(|_| made),
+        };
+        let held = match value {
+            Some(_) if !begun && outcome.is_err() => Ok(()),
             Some(value) => self.eval.conditions(resource, address, &each, Some(&value)),
+            // What could not be made may be anything; a condition may be about something else.
+            None if begun && outcome.is_err() => {
+                self.eval.conditions(resource, address, &each, Some(&Value::unknown(Type::Dynamic)))
+            }
             None => Ok(()),
+        };
+        match outcome {
+            Ok(()) => held,
+            Err(problems) => Err([problems, held.err().unwrap_or_default()].concat()),
         }
     }
 
@@ -242,18 +254,19 @@ impl<'a> Apply<'a> {
     }
 
     /// The replacement was not made: the object that was put aside is the current one again.
-    fn restore(&self, address: &Address) {
+    fn restore(&self, address: &Address) -> bool {
         let mut world = self.world();
-        let Some(key) = world.deposed.get(address).cloned() else { return };
+        let Some(key) = world.deposed.get(address).cloned() else { return false };
         if world.state.current(address).is_some() {
-            return;
+            return false;
         }
-        let Some((provider, instance)) = world.state.object(address, Some(&key)) else { return };
+        let Some((provider, instance)) = world.state.object(address, Some(&key)) else { return false };
         let (provider, mut instance) = (provider.to_owned(), instance.clone());
         world.state.remove(address, Some(&key));
         instance.deposed = None;
         world.state.put(address, &provider, instance);
         world.deposed.remove(address);
+        true
     }
 
     /// The plan that comes out with all values known must keep what the approved plan promised.

@@ -34,6 +34,8 @@ struct Ending {
     dependencies: Vec<String>,
     /// Whether others are changed before it goes.
     late: bool,
+    /// Whether an earlier run has left it.
+    deposed: bool,
 }
 
 /// The graph of what is to be done. A change waits for what its configuration refers to and for the end of what it stood
@@ -78,12 +80,25 @@ pub fn steps(content: &Content, config: &Config, state: &State) -> Steps<Step> {
             continue;
         }
         let dependencies = stored.map(|instance| instance.dependencies.clone()).unwrap_or_default();
-        endings.push(Ending { node, address: planned.address.clone(), dependencies, late });
+        let deposed = planned.deposed.is_some();
+        endings.push(Ending { node, address: planned.address.clone(), dependencies, late, deposed });
     }
+    order_deposed(&mut steps, content, &endings, &changes);
     order_checks(&mut steps, content, config, &changes);
     order_endings(&mut steps, content, config, state, &endings, &changes);
     order_late(&mut steps, config, &endings, &done);
     steps
+}
+
+/// What an earlier run has left goes after its object is changed again: if that fails, it is still there.
+fn order_deposed(steps: &mut Steps<Step>, content: &Content, endings: &[Ending], changes: &[(usize, NodeIndex)]) {
+    let changed: HashMap<&Address, NodeIndex> =
+        changes.iter().map(|(at, node)| (&content.changes[*at].address, *node)).collect();
+    for ending in endings.iter().filter(|ending| ending.deposed) {
+        if let Some(change) = changed.get(&ending.address) {
+            steps.order(*change, ending.node);
+        }
+    }
 }
 
 /// Whether an object is made or changed, or its conditions are looked at.

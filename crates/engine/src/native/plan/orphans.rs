@@ -98,8 +98,6 @@ impl Planner<'_> {
         if let Some(before) = object.clone().filter(|_| self.refresh) {
             (object, _) = self.asked(&bound, (address, key), before).await?;
         }
-        // How it was to be replaced does not matter to what is replaced already.
-        let object = object.map(|object| Object { create_before_destroy: false, ..object });
         self.remember(schema, (address, key), provider, object.as_ref())?;
         if self.mode == Mode::RefreshOnly {
             return Ok(());

@@ -156,12 +156,16 @@ impl Item {
                 self.lifecycle.push(format!("replace_triggered_by = [{other}]"));
             }
         }
-        if rng.random_bool(0.1) {
+        // A condition has to refer to something.
+        if rng.random_bool(0.1)
+            && let Some((_, name)) = names.choose(rng)
+        {
             let truth = expression(rng, Kind::Truth, names, 2);
             let message = expression(rng, Kind::Text, names, 1);
             let side = pick(rng, &["precondition", "postcondition"]);
             // Mostly they hold: a story that ends here shows nothing else.
-            let condition = if rng.random_bool(0.8) { format!("{truth} || true") } else { truth };
+            let way_out = if rng.random_bool(0.8) { "true" } else { "false" };
+            let condition = format!("{truth} || {name} == null || {way_out}");
             self.lifecycle.push(format!(
                 "{side} {{\n      condition     = {condition}\n      error_message = \"Not so: ${{{message}}}\"\n    }}"
             ));
