@@ -27,6 +27,12 @@ pub struct Seen {
     pub difference: Option<serde_json::Value>,
     /// The argument that a provider speaks of, as the places inside of the object's block; empty if it is the whole.
     pub argument: Option<landform_protocol::Path>,
+    /// It was found by the data source of a `check`: each of these is told of.
+    pub of_check: bool,
+    /// What is shown around the range, where that is more.
+    pub around: Option<SourceRange>,
+    /// The function that was called when it went wrong.
+    pub call: Option<landform_lang::FunctionCall>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

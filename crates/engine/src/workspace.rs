@@ -32,6 +32,14 @@ pub struct Workspace {
 pub struct Variable {
     pub value: serde_json::Value,
     pub sensitive: bool,
+    /// For the message about a value that does not fit.
+    pub origin: landform_lang::Origin,
+}
+
+impl Variable {
+    pub fn new(value: serde_json::Value, sensitive: bool) -> Variable {
+        Variable { value, sensitive, origin: landform_lang::Origin::Outside }
+    }
 }
 
 impl std::fmt::Debug for Variable {

@@ -182,7 +182,7 @@ fn mistakes_are_shown_with_their_lines_all_at_once() {
     let wrong =
         "resource \"terraform_data\" \"w\" {\n  input = local.nobody\n}\n\noutput \"o\" {\n  value = var.nobody\n}\n";
     folder.tofu.write("wrong.tf", wrong).unwrap();
-    let output = folder.command("native", &["plan"]).output().unwrap();
+    let output = folder.command("native", &["plan", "-no-color"]).output().unwrap();
     let text = text(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
     for part in [
@@ -192,6 +192,47 @@ fn mistakes_are_shown_with_their_lines_all_at_once() {
         assert!(text.contains(part), "{text}");
     }
     assert!(!Path::new(&folder.tofu.folder().join("terraform.tfstate")).exists(), "nothing was written");
+}
+
+/// Boxes, colours, symbols: byte by byte what `tofu` writes where nobody says `-no-color`.
+#[test]
+fn colours_and_boxes_are_those_of_tofu() {
+    let folder = Folder::new();
+    let main = r#"
+variable "n" { default = 1 }
+resource "terraform_data" "a" {
+  input            = { a = 1, b = ["x", var.n], c = null, d = "line\nother ${var.n}\n" }
+  triggers_replace = var.n
+}
+resource "terraform_data" "b" {
+  count = var.n == 1 ? 1 : 0
+}
+output "o" { value = terraform_data.a.output }
+check "one" {
+  assert {
+    condition     = var.n == 2
+    error_message = "This is told in a box of its own, and in as many lines as it takes to say all of this."
+  }
+}
+"#;
+    folder.tofu.write("main.tf", main).unwrap();
+    folder.tofu(&["init"]);
+    let same = |args: &[&str]| {
+        let (real, native) = (folder.tofu.run(args).unwrap(), folder.command("native", args).output().unwrap());
+        assert_eq!(real.status.code(), native.status.code(), "{args:?}: {}", text(&native));
+        assert_eq!(String::from_utf8_lossy(&real.stdout), String::from_utf8_lossy(&native.stdout), "{args:?}");
+        assert_eq!(String::from_utf8_lossy(&real.stderr), String::from_utf8_lossy(&native.stderr), "{args:?}");
+    };
+    same(&["plan"]);
+    same(&["validate"]);
+    folder.tofu(&["apply", "-auto-approve"]);
+    same(&["plan"]);
+    same(&["plan", "-var=n=2"]);
+    same(&["plan", "-destroy", "-compact-warnings"]);
+    same(&["show"]);
+    folder.tofu.write("main.tf", &main.replace("var.n == 2", "element(var.n, \"x\") == local.nobody")).unwrap();
+    same(&["plan"]);
+    same(&["validate"]);
 }
 
 /// A create that was interrupted is not made again before somebody has looked, however often that is asked for.

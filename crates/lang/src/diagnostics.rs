@@ -50,11 +50,31 @@ pub struct Diagnostic {
     pub range: Option<SourceRange>,
     /// The names in the expression that it is about, with what they stand for; none if it is about no expression.
     pub values: Option<Box<[(String, String)]>>,
+    /// What is shown around the range, where that is more.
+    pub around: Option<Box<SourceRange>>,
+    /// The function that was called when it went wrong.
+    pub call: Option<Box<FunctionCall>>,
+}
+
+/// A call of a function, as far as a message tells of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionCall {
+    pub called_as: String,
+    /// Names, types and what comes out; none of a function that is not there.
+    pub signature: Option<serde_json::Value>,
 }
 
 impl Diagnostic {
     pub fn new(summary: impl Into<String>, detail: impl Into<String>) -> Diagnostic {
-        Diagnostic { cause: Cause::Invalid, summary: summary.into(), detail: detail.into(), range: None, values: None }
+        Diagnostic {
+            cause: Cause::Invalid,
+            summary: summary.into(),
+            detail: detail.into(),
+            range: None,
+            values: None,
+            around: None,
+            call: None,
+        }
     }
 
     pub fn unsupported(construct: impl Into<String>) -> Diagnostic {
@@ -73,6 +93,12 @@ impl Diagnostic {
     pub fn at(mut self, range: SourceRange) -> Diagnostic {
         // The innermost place says the most.
         self.range.get_or_insert(range);
+        self
+    }
+
+    /// Shown together with all of this.
+    pub(crate) fn within(mut self, around: SourceRange) -> Diagnostic {
+        self.around.get_or_insert_with(|| Box::new(around));
         self
     }
 }

@@ -9,6 +9,7 @@
 mod body;
 mod budget;
 mod console;
+mod context;
 mod defaults;
 mod diagnostics;
 mod eval;
@@ -31,8 +32,9 @@ mod variables;
 pub use body::{AttributeSpec, BlockSpec, BodySpec, Nesting, decode_body};
 pub use budget::Budget;
 pub use console::{render_type, render_value};
+pub use context::block_around;
 pub use defaults::Defaults;
-pub use diagnostics::{Cause, Diagnostic, Diagnostics, SourceRange};
+pub use diagnostics::{Cause, Diagnostic, Diagnostics, FunctionCall, SourceRange};
 pub use eval::{Blame, described, evaluate, sides_of_equality};
 pub use functions::{LEFT_TO_THE_CLI, function_names};
 pub use load::{KeptFiles, OPENTOFU_VERSION, load, required_versions};
@@ -49,5 +51,5 @@ pub use source::{Body, Expr};
 pub use suggest::did_you_mean;
 pub use tree::Tree;
 pub use variables::{
-    InputSource, Inputs, VariableFlag, check_validations, collect_inputs, module_variable_value, variable_value,
+    InputSource, Inputs, Origin, VariableFlag, check_validations, collect_inputs, module_variable_value, variable_value,
 };

@@ -8,7 +8,7 @@ use landform_cty::{Mark, Type, Value};
 
 use crate::reference::{ConstructKind, inspect};
 use crate::source::Source;
-use crate::{Budget, Diagnostic, Diagnostics, Expr, Module, NoReferences, Scope, Variable, evaluate};
+use crate::{Budget, Diagnostic, Diagnostics, Expr, Module, NoReferences, Scope, SourceRange, Variable, evaluate};
 
 /// A value that somebody gave for a variable, in the form they gave it. It may be a secret, so it cannot be printed.
 #[derive(Clone)]
@@ -27,7 +27,29 @@ impl std::fmt::Debug for InputSource {
     }
 }
 
-pub type Inputs = BTreeMap<String, InputSource>;
+/// Where a value comes from, for the message about one that does not fit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// From whoever runs this, by a way that has no name.
+    #[default]
+    Outside,
+    Flag,
+    Environment,
+    File(SourceRange),
+}
+
+impl Origin {
+    fn words(&self, name: &str) -> Option<String> {
+        match self {
+            Origin::Outside => Some("set from outside of the configuration".to_owned()),
+            Origin::Flag => Some(format!("set using -var=\"{name}=...\"")),
+            Origin::Environment => Some(format!("set using the TF_VAR_{name} environment variable")),
+            Origin::File(_) => None,
+        }
+    }
+}
+
+pub type Inputs = BTreeMap<String, (InputSource, Origin)>;
 
 /// A `-var` or `-var-file` argument.
 #[derive(Clone)]
@@ -50,7 +72,7 @@ pub fn collect_inputs(
         if let Some(name) = key.strip_prefix("TF_VAR_")
             && module.variables.contains_key(name)
         {
-            inputs.insert(name.to_owned(), InputSource::Text(value));
+            inputs.insert(name.to_owned(), (InputSource::Text(value), Origin::Environment));
         }
     }
     for file in automatic_files(&module.folder) {
@@ -60,7 +82,7 @@ pub fn collect_inputs(
         match flag {
             VariableFlag::File(path) => inputs.extend(read_file(path, &path.display().to_string())?),
             VariableFlag::Var { name, value } if module.variables.contains_key(name) => {
-                inputs.insert(name.clone(), InputSource::Text(value.clone()));
+                inputs.insert(name.clone(), (InputSource::Text(value.clone()), Origin::Flag));
             }
             VariableFlag::Var { name, .. } => {
                 let detail = format!(
@@ -103,7 +125,11 @@ fn read_file(path: &Path, name: &str) -> Result<Inputs, Diagnostics> {
     if name.ends_with(".json") {
         let values: BTreeMap<String, serde_json::Value> =
             serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
-        return Ok(values.into_iter().map(|(name, value)| (name, InputSource::Json(value))).collect());
+        let origin = Origin::File(SourceRange { file: name.to_owned(), line: 1, column: 1, end: (1, 1) });
+        return Ok(values
+            .into_iter()
+            .map(|(name, value)| (name, (InputSource::Json(value), origin.clone())))
+            .collect());
     }
     let body = Source::new(name, text).parse_body()?;
     let mut inputs = Inputs::new();
@@ -112,7 +138,8 @@ fn read_file(path: &Path, name: &str) -> Result<Inputs, Diagnostics> {
         match structure {
             Structure::Attribute(attribute) => {
                 let expr = body.expr(&attribute.value);
-                inputs.insert(attribute.key.as_str().to_owned(), InputSource::Expression(expr));
+                let origin = Origin::File(expr.range());
+                inputs.insert(attribute.key.as_str().to_owned(), (InputSource::Expression(expr), origin));
             }
             Structure::Block(block) => {
                 let detail = "Blocks are not allowed here.";
@@ -126,20 +153,26 @@ fn read_file(path: &Path, name: &str) -> Result<Inputs, Diagnostics> {
 }
 
 /// The value of a variable: what was given, or its default; of its type, and marked as its block says.
-pub fn variable_value(variable: &Variable, given: Option<&InputSource>) -> Result<Value, Diagnostics> {
-    let given = given.map(|source| read_source(variable, source)).transpose()?;
-    module_variable_value(variable, given)
+pub fn variable_value(variable: &Variable, given: Option<&(InputSource, Origin)>) -> Result<Value, Diagnostics> {
+    let value = given.map(|(source, _)| read_source(variable, source)).transpose()?;
+    value_from(variable, value, given.map(|(_, origin)| origin))
 }
 
 /// The same for a value that is one already: what a module's caller gives.
 pub fn module_variable_value(variable: &Variable, given: Option<Value>) -> Result<Value, Diagnostics> {
+    value_from(variable, given, None)
+}
+
+fn value_from(variable: &Variable, given: Option<Value>, origin: Option<&Origin>) -> Result<Value, Diagnostics> {
     let name = &variable.name;
+    let from = origin.and_then(|origin| origin.words(name));
     let refused = given.as_ref().is_some_and(Value::is_null) && !variable.nullable && variable.default.is_none();
     if refused {
-        let detail = format!(
-            "The given value is not suitable for var.{name} defined at {}: required variable may not be set to null.",
-            variable.range
-        );
+        let why = "required variable may not be set to null";
+        let detail = match &from {
+            Some(from) => format!("Unsuitable value for var.{name} {from}: {why}."),
+            None => format!("The given value is not suitable for var.{name} defined at {}: {why}.", variable.range),
+        };
         return Err(Diagnostic::new("Required variable not set", detail).at(variable.range.clone()).into());
     }
     // A null stands for the default only where null is no value of its own.
@@ -152,7 +185,18 @@ pub fn module_variable_value(variable: &Variable, given: Option<Value>) -> Resul
         return Err(Diagnostic::new("No value for required variable", detail).at(variable.range.clone()).into());
     };
     let mut value = variable.defaults.apply(&value).convert(&variable.ty).map_err(|error| {
-        let detail = format!("The given value is not suitable for var.{name} declared at {}: {error}.", variable.range);
+        let kind = match (variable.ephemeral, variable.sensitive) {
+            (true, _) => Some("ephemeral"),
+            (false, true) => Some("sensitive"),
+            (false, false) => None,
+        };
+        let detail = match (&from, kind, origin) {
+            (Some(from), _, _) => format!("Unsuitable value for var.{name} {from}: {error}."),
+            (None, Some(kind), Some(Origin::File(place))) => format!(
+                "The given value is not suitable for var.{name}, which is {kind}: {error}. Invalid value defined at {place}."
+            ),
+            _ => format!("The given value is not suitable for var.{name} declared at {}: {error}.", variable.range),
+        };
         Diagnostic::new("Invalid value for input variable", detail).at(variable.range.clone())
     })?;
     if variable.sensitive {

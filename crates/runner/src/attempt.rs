@@ -146,11 +146,10 @@ impl Attempt<'_> {
         if let Err(error) = self.sweep(&scratch).await {
             return Ok(Err(broken(format!("children of an earlier attempt: {error}"))));
         }
-        let variable =
-            |input: &landform_domain::Input| Variable { value: input.value.clone(), sensitive: input.sensitive };
+        let variable = |input: &landform_domain::Input| Variable::new(input.value.clone(), input.sensitive);
         let mut variables: BTreeMap<String, Variable> =
             claim.inputs.iter().map(|(name, input)| (name.clone(), variable(input))).collect();
-        let secret = |value: &serde_json::Value| Variable { value: value.clone(), sensitive: true };
+        let secret = |value: &serde_json::Value| Variable::new(value.clone(), true);
         variables.extend(claim.connections.variables.iter().map(|(name, value)| (name.clone(), secret(value))));
         let seats = {
             let place = (&ready.files, folder.as_path());

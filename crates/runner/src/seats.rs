@@ -139,7 +139,7 @@ impl Booth {
             let seat = self.gateway.take_seat(booking);
             let seat = seat.map_err(|error| unfit(format!("`{}`: {error}", vendor.endpoint.variable)))?;
             let address = Value::String(seat.address().expose().clone());
-            variables.insert(vendor.endpoint.variable.clone(), Variable { value: address, sensitive: true });
+            variables.insert(vendor.endpoint.variable.clone(), Variable::new(address, true));
             seats.push(seat);
         }
         Ok(Seats(Arc::new(seats)))

@@ -65,7 +65,7 @@ impl Desk {
     }
 
     pub fn workspace(&self, event: &str) -> Workspace {
-        let event = Variable { value: event.into(), sensitive: false };
+        let event = Variable::new(event.into(), false);
         Workspace {
             folder: self.template.path().to_owned(),
             scratch: self.states.path().to_owned(),

@@ -39,9 +39,10 @@ pub use clock::now;
 pub use config::{backends, collect_variables, unkept_variables};
 pub use console::Console;
 pub use landform_lang::VariableFlag;
+pub use landform_lang::block_around;
 pub use ports::{Located, Providers, Requirement};
 use text::Readable;
-pub use text::{difference_text, quoted, rule, wrapped};
+pub use text::{Ink, Sheet, difference_text, quoted, wrapped};
 pub use text::{output_text, output_type};
 
 use config::Config;
@@ -96,16 +97,21 @@ impl Native {
     }
 
     /// A state as people read it.
-    pub async fn state_text(&self, workspace: &Workspace) -> Result<String, EngineError> {
+    pub async fn state_text(&self, workspace: &Workspace, ink: Ink) -> Result<String, EngineError> {
         let stored = self.stored(workspace).await?;
-        Ok(stored.map(|(state, schemas)| text::state_text(&state, &schemas, None)).unwrap_or_default())
+        Ok(stored.map(|(state, schemas)| text::state_text(&state, &schemas, None, ink)).unwrap_or_default())
     }
 
     /// One object of the state, likewise; `None` if it is not there.
-    pub async fn object_text(&self, workspace: &Workspace, address: &str) -> Result<Option<String>, EngineError> {
+    pub async fn object_text(
+        &self,
+        workspace: &Workspace,
+        address: &str,
+        ink: Ink,
+    ) -> Result<Option<String>, EngineError> {
         let address = parse_address(address)?;
         let Some((state, schemas)) = self.stored(workspace).await? else { return Ok(None) };
-        Ok(state.current(&address).map(|_| text::state_text(&state, &schemas, Some(&address))))
+        Ok(state.current(&address).map(|_| text::state_text(&state, &schemas, Some(&address), ink)))
     }
 
     /// The state with the schemas of all that is in it.
@@ -200,11 +206,25 @@ impl Draft<'_> {
     }
 }
 
-impl fmt::Display for Draft<'_> {
+impl Draft<'_> {
+    /// As people read it. Written piece by piece.
+    pub fn on(&self, sheet: Sheet) -> impl fmt::Display + '_ {
+        Page { draft: self, sheet }
+    }
+}
+
+struct Page<'d, 'a> {
+    draft: &'d Draft<'a>,
+    sheet: Sheet,
+}
+
+impl fmt::Display for Page<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (schemas, relevant) = (self.drawn.schemas(), self.drawn.relevant());
-        let failed = !self.drawn.problems.is_empty();
-        Readable { content: &self.drawn.content, schemas: &schemas, relevant: &relevant, failed }.write(f)
+        let drawn = &self.draft.drawn;
+        let (schemas, relevant) = (drawn.schemas(), drawn.relevant());
+        let failed = !drawn.problems.is_empty();
+        let (content, schemas, relevant, sheet) = (&drawn.content, &schemas, &relevant, self.sheet);
+        Readable { content, schemas, relevant, failed, sheet }.write(f)
     }
 }
 

@@ -88,7 +88,7 @@ impl Bench {
     }
 
     pub fn set(&mut self, name: &str, value: Value) {
-        self.variables.insert(name.to_owned(), Variable { value, sensitive: false });
+        self.variables.insert(name.to_owned(), Variable::new(value, false));
     }
 
     pub fn workspace(&mut self) -> Workspace {

@@ -164,7 +164,7 @@ async fn a_plan_is_applied_exactly_or_not_at_all() {
     let again = |state: Option<Vec<u8>>, text: &str| Workspace {
         folder: workspace.folder.clone(),
         scratch: workspace.scratch.clone(),
-        variables: BTreeMap::from([("text".to_owned(), Variable { value: json!(text), sensitive: false })]),
+        variables: BTreeMap::from([("text".to_owned(), Variable::new(json!(text), false))]),
         state,
         environment: BTreeMap::new(),
     };
@@ -285,7 +285,7 @@ resource "terraform_data" "it" {
 }
 "#;
     let mut bench = Bench::new(configuration).await;
-    bench.variables.insert("given".to_owned(), Variable { value: json!("given-secret"), sensitive: true });
+    bench.variables.insert("given".to_owned(), Variable::new(json!("given-secret"), true));
     let workspace = bench.workspace();
     let plan = bench.plan(&workspace, Mode::Normal).await.ok().unwrap();
     let watched = Watched::default();

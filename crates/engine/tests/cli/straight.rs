@@ -161,7 +161,7 @@ resource "terraform_data" "it" {
 }
 "#;
     let mut bench = Bench::new(configuration).await;
-    bench.variables.insert("given".to_owned(), Variable { value: json!("given-secret"), sensitive: true });
+    bench.variables.insert("given".to_owned(), Variable::new(json!("given-secret"), true));
     bench.set("unmarked", json!("unmarked-secret"));
     let (workspace, watched) = (bench.workspace(), Watched::default());
     let gone = go(&bench, &workspace, &Door::that(true), &Notes::default(), &watched, &Stop::new()).await;

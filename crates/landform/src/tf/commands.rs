@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
-use landform_engine::native::{self, Native, rule};
+use landform_engine::native::{self, Ink, Native, Sheet};
 use landform_engine::{
     Action, ApplyRequest, Change, Diagnostic, Engine, EngineError, Mode, Plan, PlanRequest, Stop, Variable, Workspace,
 };
@@ -14,13 +14,13 @@ use landform_plugin::{Limits, Pool, Schemas};
 use landform_runner::providers::LocalProviders;
 
 use super::Failure;
+use super::diagnostics;
 use super::elsewhere;
 use super::journal::{FolderJournal, doubted, leftover, made_perhaps};
 use super::messages::{self, Watch};
-use super::options::{
-    ApplyOptions, Command, Common, ImportOptions, Options, PlanOptions, ShowOptions, ValidateOptions, VersionOptions,
-};
-use super::saved::Saved;
+use super::options::{ApplyOptions, Command, Common, ImportOptions, Options, PlanOptions};
+use super::saved::{Pages, Saved};
+use super::screen;
 use super::state_file::StateFile;
 use super::stream;
 
@@ -47,10 +47,10 @@ pub async fn run(options: Options) -> Result<ExitCode, Failure> {
             options.common.destroy = true;
             apply(&folder, options, true).await
         }
-        Command::Show(options) => show(&folder, options).await,
+        Command::Show(options) => super::look::show(&folder, options).await,
         Command::Output(options) => super::output::output(&options),
-        Command::Validate(options) => validate(&folder, &options).await,
-        Command::Version(options) => version(&folder, &options),
+        Command::Validate(options) => super::look::validate(&folder, &options).await,
+        Command::Version(options) => super::look::version(&folder, &options),
         Command::Taint(options) => super::taint::run(&options, true),
         Command::Untaint(options) => super::taint::run(&options, false),
         Command::State(options) => super::state::run(&folder, &options.command).await,
@@ -150,9 +150,9 @@ struct Made {
     file: StateFile,
     opened: Opened,
     plan: Plan,
-    /// As people read it.
-    text: String,
     engine: Native,
+    /// As people read it, where the plan is to be kept.
+    pages: Option<Pages>,
 }
 
 /// The state, locked, and the folder with it.
@@ -190,25 +190,26 @@ fn plan_request<'a>(file: &StateFile, opened: &'a Opened, common: &Common) -> Re
 }
 
 /// Makes a plan and shows it.
-async fn make_plan(folder: &Path, common: &Common, operation: &str) -> Result<Made, Failure> {
+async fn make_plan(folder: &Path, common: &Common, operation: &str, kept: bool) -> Result<Made, Failure> {
     let (file, opened) = prepare(folder, common, operation)?;
     let engine = engine(folder, common);
-    let (plan, text) = {
+    let (plan, pages) = {
         let request = plan_request(&file, &opened, common)?;
         let draft = engine.draft(request, &Watch::new(common.json), &Stop::new()).await?;
-        let text = draft.to_string();
         let plan = draft.plan(&engine).await;
         if common.json {
             stream::planned(&plan, &messages::totals(&plan));
         } else {
-            print!("{text}");
+            print!("{}", draft.on(screen::sheet()));
         }
+        let page = |ink: Ink| draft.on(Sheet { ink, ..Sheet::default() }).to_string();
+        let pages = kept.then(|| Pages { plain: page(Ink::Plain), coloured: page(Ink::Coloured) });
         if !draft.problems().is_empty() {
             return Err(EngineError::Diagnostics([draft.problems(), &draft.warnings()].concat()).into());
         }
-        (plan, text)
+        (plan, pages)
     };
-    Ok(Made { file, opened, plan, text, engine })
+    Ok(Made { file, opened, plan, pages, engine })
 }
 
 async fn plan(folder: &Path, options: PlanOptions) -> Result<ExitCode, Failure> {
@@ -221,34 +222,35 @@ async fn plan(folder: &Path, options: PlanOptions) -> Result<ExitCode, Failure> 
         let request = plan_request(&file, &opened, common)?;
         let engine = engine(folder, common);
         let draft = engine.draft(request, &Watch::new(false), &Stop::new()).await?;
-        print!("{draft}");
+        print!("{}", draft.on(screen::sheet()));
         if !draft.problems().is_empty() {
             return Err(EngineError::Diagnostics([draft.problems(), &draft.warnings()].concat()).into());
         }
-        messages::diagnostics(&draft.warnings(), false, common.compact_warnings);
+        diagnostics::diagnostics(&draft.warnings(), false, common.compact_warnings);
         if draft.effective() {
             println!(
                 "{}\n\nNote: You didn't use the -out option to save this plan, so OpenTofu can't\nguarantee to take exactly \
                  these actions if you run \"tofu apply\" now.",
-                rule()
+                screen::sheet().rule()
             );
         }
         return Ok(code(draft.effective()));
     }
-    let made = make_plan(folder, common, "OperationTypePlan").await?;
-    messages::diagnostics(&made.plan.warnings, common.json, common.compact_warnings);
+    let made = make_plan(folder, common, "OperationTypePlan", options.out.is_some()).await?;
+    diagnostics::diagnostics(&made.plan.warnings, common.json, common.compact_warnings);
     let effective = made.plan.effective;
     if let Some(path) = &options.out {
         let variables = &made.opened.workspace.variables;
         let ephemeral = native::unkept_variables(folder, variables)?;
-        let saved = Saved::new(made.plan, made.text, variables, &ephemeral, options.common.destroy);
+        let pages = made.pages.unwrap_or_default();
+        let saved = Saved::new(made.plan, pages, variables, &ephemeral, options.common.destroy);
         saved.write(path)?;
         if !options.common.json && effective {
             let path = path.display().to_string();
             println!(
                 "{}\n\nSaved the plan to: {path}\n\nTo perform exactly these actions, run the following command to apply:\n    \
                  tofu apply {}",
-                rule(),
+                screen::sheet().rule(),
                 native::quoted(&path)
             );
         }
@@ -267,10 +269,10 @@ async fn apply(folder: &Path, options: ApplyOptions, destroying: bool) -> Result
             made
         }
         None => {
-            let mut made = make_plan(folder, &options.common, "OperationTypeApply").await?;
+            let mut made = make_plan(folder, &options.common, "OperationTypeApply", false).await?;
             if made.plan.effective && !options.auto_approve {
                 let warnings = std::mem::take(&mut made.plan.warnings);
-                messages::diagnostics(&warnings, options.common.json, options.common.compact_warnings);
+                diagnostics::diagnostics(&warnings, options.common.json, options.common.compact_warnings);
                 approve(&options)?;
             }
             made
@@ -301,7 +303,7 @@ fn saved_plan(folder: &Path, path: &Path, options: &ApplyOptions) -> Result<Made
     let opened = open(folder, variables, file.read()?)?;
     // What the plan warned of, it has said when it was made.
     let plan = Plan { warnings: Vec::new(), ..saved.plan };
-    Ok(Made { file, opened, plan, text: saved.text, engine: engine(folder, &options.common) })
+    Ok(Made { file, opened, plan, pages: None, engine: engine(folder, &options.common) })
 }
 
 fn approve(options: &ApplyOptions) -> Result<(), Failure> {
@@ -335,7 +337,7 @@ async fn carry_out(mut made: Made, destroying: bool, common: &Common) -> Result<
         Ok(applied) => applied,
         // Only the journal knows what was done.
         Err(error @ (EngineError::Lost(_) | EngineError::Refused(_))) => {
-            messages::failure(&Failure::Engine(error), json);
+            diagnostics::failure(&Failure::Engine(error), json);
             return recover(&mut made.file).map(|()| ExitCode::FAILURE);
         }
         Err(error) => {
@@ -347,7 +349,7 @@ async fn carry_out(mut made: Made, destroying: bool, common: &Common) -> Result<
     journal.close()?;
     let planned = made.plan.warnings.iter().filter(|warning| warning.summary != "Check block assertion failed");
     let found: Vec<Diagnostic> = planned.chain(&applied.diagnostics).cloned().collect();
-    messages::diagnostics(&found, json, common.compact_warnings);
+    diagnostics::diagnostics(&found, json, common.compact_warnings);
     if !applied.complete() {
         return Ok(ExitCode::FAILURE);
     }
@@ -356,27 +358,6 @@ async fn carry_out(mut made: Made, destroying: bool, common: &Common) -> Result<
         _ => {}
     }
     messages::applied(&made.plan, &applied, destroying, &watch);
-    Ok(ExitCode::SUCCESS)
-}
-
-async fn show(folder: &Path, options: ShowOptions) -> Result<ExitCode, Failure> {
-    let engine = engine(folder, &Common::default());
-    if let Some(path) = &options.plan {
-        let saved = Saved::read(path)?;
-        if options.json {
-            println!("{}", saved.plan.json);
-        } else {
-            print!("{}", saved.text);
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
-    let state = read_state(Path::new("terraform.tfstate"))?;
-    let opened = open(folder, BTreeMap::new(), state)?;
-    if options.json {
-        println!("{}", engine.show_state(&opened.workspace).await?);
-    } else {
-        print!("{}", engine.state_text(&opened.workspace).await?);
-    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -402,46 +383,6 @@ async fn import(folder: &Path, options: &ImportOptions) -> Result<ExitCode, Fail
         "\nImport successful!\n\nThe resources that were imported are shown above. These resources are now in\nyour OpenTofu \
          state and will henceforth be managed by OpenTofu.\n"
     );
-    Ok(ExitCode::SUCCESS)
-}
-
-async fn validate(folder: &Path, options: &ValidateOptions) -> Result<ExitCode, Failure> {
-    let opened = open(folder, BTreeMap::new(), None)?;
-    let outcome = engine(folder, &Common::default()).validate(&opened.workspace).await;
-    let (found, end) = match outcome {
-        Ok(warnings) => (warnings, ExitCode::SUCCESS),
-        Err(EngineError::Diagnostics(diagnostics)) if options.json => (diagnostics, ExitCode::FAILURE),
-        Err(error) => return Err(error.into()),
-    };
-    if options.json {
-        let json = serde_json::to_string_pretty(&messages::validated_json(&found)).map_err(anyhow::Error::from)?;
-        println!("{json}");
-    } else if found.is_empty() {
-        println!("Success! The configuration is valid.\n");
-    } else {
-        messages::diagnostics(&found, false, false);
-        println!("Success! The configuration is valid, but there were some validation warnings\nas shown above.\n");
-    }
-    Ok(end)
-}
-
-/// What this is, which OpenTofu it works as, and the providers that the folder has chosen.
-fn version(folder: &Path, options: &VersionOptions) -> Result<ExitCode, Failure> {
-    let tofu = landform_engine::state::TERRAFORM_VERSION;
-    let lock = landform_registry::LockFile::of_folder(folder).map_err(anyhow::Error::from)?;
-    let providers: BTreeMap<String, String> =
-        lock.selections().map(|(source, locked)| (source.to_string(), locked.version.to_string())).collect();
-    let platform = landform_registry::platform();
-    if options.json {
-        let json = serde_json::json!({
-            "terraform_version": tofu, "platform": platform, "provider_selections": providers,
-            "landform_version": env!("CARGO_PKG_VERSION"),
-        });
-        println!("{}", serde_json::to_string_pretty(&json).map_err(anyhow::Error::from)?);
-        return Ok(ExitCode::SUCCESS);
-    }
-    println!("Landform v{}, working as OpenTofu v{tofu}\non {platform}", env!("CARGO_PKG_VERSION"));
-    providers.iter().for_each(|(source, version)| println!("+ provider {source} v{version}"));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -8,7 +8,7 @@ use landform_engine::native;
 
 use super::Failure;
 use super::commands::{engine, open, read_state};
-use super::messages;
+use super::diagnostics;
 use super::options::{Common, ConsoleOptions};
 
 pub async fn console(folder: &Path, options: &ConsoleOptions) -> Result<ExitCode, Failure> {
@@ -33,7 +33,7 @@ pub async fn console(folder: &Path, options: &ConsoleOptions) -> Result<ExitCode
         }
         match console.answer(line.trim()) {
             Ok(answer) => println!("{answer}"),
-            Err(error) if talking => messages::failure(&Failure::Engine(error), false),
+            Err(error) if talking => diagnostics::failure(&Failure::Engine(error), false),
             Err(error) => return Err(error.into()),
         }
     }

@@ -1,124 +1,17 @@
 //! What people, and programs that read `-json`, are told.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::Mutex;
 
-use landform_engine::native::{output_text, wrapped};
+use landform_engine::native::output_text;
 use landform_engine::{
-    Action, Applied, Diagnostic, EngineError, Moment, Output, Plan, Progress, ProgressEvent, Severity, Stage, Work,
+    Action, Applied, Diagnostic, Moment, Output, Plan, Progress, ProgressEvent, Severity, Stage, Work,
 };
 use serde_json::{Value, json};
 
-use super::Failure;
-use super::snippet::snippet;
+use super::diagnostics::diagnostics;
+use super::screen;
 use super::stream::{self, Totals};
-
-pub fn failure(failure: &Failure, json: bool) {
-    match failure {
-        Failure::Engine(EngineError::Diagnostics(found)) => diagnostics(found, json, false),
-        Failure::Engine(EngineError::Stale(why)) => {
-            let detail = format!("The given plan file can no longer be applied because {why}.");
-            diagnostics(&[Diagnostic::error("Saved plan is stale", detail)], json, false);
-        }
-        Failure::Engine(error) if json => stream::diagnostic(&Diagnostic::error(error.to_string(), "")),
-        Failure::Other(error) if json => stream::diagnostic(&Diagnostic::error(format!("{error:#}"), "")),
-        Failure::Engine(error) => eprintln!("\nError: {error}\n"),
-        Failure::Other(error) => eprintln!("\nError: {error:#}\n"),
-    }
-}
-
-/// Errors and warnings; those of which there are several alike once.
-pub fn diagnostics(found: &[Diagnostic], json: bool, compact: bool) {
-    if json {
-        return found.iter().for_each(stream::diagnostic);
-    }
-    let mut found: Vec<&Diagnostic> = found.iter().collect();
-    found.sort_by_key(|diagnostic| order(diagnostic));
-    let told = consolidated(&found);
-    if compact && !told.is_empty() && found.iter().all(|diagnostic| !diagnostic.is_error()) {
-        return print!("{}", compact_text(&told));
-    }
-    for (diagnostic, more) in told {
-        let mut shown = diagnostic.clone();
-        let more = match more {
-            0 => None,
-            1 => Some("(and one more similar warning elsewhere)".to_owned()),
-            more => Some(format!("(and {more} more similar warnings elsewhere)")),
-        };
-        if let Some(more) = more {
-            shown.detail = if shown.detail.is_empty() { more } else { format!("{}\n\n{more}", shown.detail) };
-        }
-        match shown.severity {
-            Severity::Error => eprint!("{}", diagnostic_text(&shown)),
-            Severity::Warning => print!("{}", diagnostic_text(&shown)),
-        }
-    }
-}
-
-/// Warnings first; then what has no place, and the rest by where it is.
-fn order(diagnostic: &Diagnostic) -> impl Ord + use<> {
-    let place = diagnostic.range.as_ref().map(|range| {
-        let depth = range.file.matches('/').count();
-        (depth, range.file.clone(), range.line, range.column, range.end)
-    });
-    (diagnostic.is_error(), place)
-}
-
-/// Warnings that have a place and the same summary are told once, with how many more there are.
-fn consolidated<'a>(found: &[&'a Diagnostic]) -> Vec<(&'a Diagnostic, usize)> {
-    let mut told: Vec<(&Diagnostic, usize)> = Vec::new();
-    for diagnostic in found {
-        let alike = |one: &Diagnostic| {
-            !one.is_error() && !diagnostic.is_error() && one.range.is_some() && one.summary == diagnostic.summary
-        };
-        match told.iter_mut().find(|(one, _)| diagnostic.range.is_some() && alike(one)) {
-            Some((one, more)) if !EACH.contains(&one.summary.as_str()) => *more += 1,
-            _ => told.push((diagnostic, 0)),
-        }
-    }
-    told
-}
-
-/// Each of these is told of.
-const EACH: [&str; 2] = ["Check block assertion failed", "Value derived from a deprecated source"];
-
-fn compact_text(told: &[(&Diagnostic, usize)]) -> String {
-    let mut text = "\nWarnings:\n\n".to_owned();
-    for (warning, more) in told {
-        let _ = writeln!(text, "- {}", warning.summary);
-        let Some(range) = &warning.range else { continue };
-        let more = if *more > 0 { format!(" (and {more} more)") } else { String::new() };
-        let _ = writeln!(text, "  on {} line {}{more}", range.file, range.line);
-    }
-    text + "\nTo see the full warning notes, run OpenTofu without -compact-warnings.\n"
-}
-
-/// How many characters of a message fit in a line.
-const WIDTH: usize = 77;
-
-pub fn diagnostic_text(diagnostic: &Diagnostic) -> String {
-    let kind = match diagnostic.severity {
-        Severity::Error => "Error",
-        Severity::Warning => "Warning",
-    };
-    let mut text = format!("\n{kind}: {}\n\n", diagnostic.summary);
-    if let Some(address) = diagnostic.address.as_ref().filter(|_| names_its_object(diagnostic)) {
-        let _ = writeln!(text, "  with {address},");
-    }
-    if let Some(range) = &diagnostic.range {
-        text.push_str(&snippet(range, &diagnostic.seen));
-    }
-    if !diagnostic.detail.is_empty() {
-        let _ = writeln!(text, "{}", wrapped(&diagnostic.detail, WIDTH));
-    }
-    text
-}
-
-/// OpenTofu names the object of what a provider has found about its arguments, and of nothing else.
-pub fn names_its_object(diagnostic: &Diagnostic) -> bool {
-    diagnostic.seen.argument.is_some()
-}
 
 /// How many objects a plan is about.
 pub fn totals(plan: &Plan) -> Totals {
@@ -159,17 +52,17 @@ pub fn applied(plan: &Plan, applied: &Applied, destroying: bool, watch: &Watch) 
         return stream::applied(&totals, &outputs_json(&applied.outputs), destroying);
     }
     let Totals { import, add, change, remove, forget } = totals;
-    if destroying {
-        println!("\nDestroy complete! Resources: {remove} destroyed.");
+    let ink = screen::ink();
+    let done = if destroying {
+        format!("Destroy complete! Resources: {remove} destroyed.")
     } else {
         let imported = if import > 0 { format!("{import} imported, ") } else { String::new() };
         let forgotten = if forget > 0 { format!(", {forget} forgotten") } else { String::new() };
-        println!(
-            "\nApply complete! Resources: {imported}{add} added, {change} changed, {remove} destroyed{forgotten}."
-        );
-    }
+        format!("Apply complete! Resources: {imported}{add} added, {change} changed, {remove} destroyed{forgotten}.")
+    };
+    print!("{}", ink.say(&format!("[reset][bold][green]\n{done}\n")));
     if !applied.outputs.is_empty() {
-        println!("\nOutputs:\n\n{}", outputs_text(&applied.outputs));
+        println!("{}{}", ink.say("[reset][bold][green]\nOutputs:\n\n"), outputs_text(&applied.outputs));
     }
 }
 
@@ -234,13 +127,19 @@ impl Progress for Watch {
         if self.json {
             return stream::moment(moment);
         }
+        let ink = screen::ink();
+        // As it is, whatever brackets an id has.
+        let say = |text: &str, end: &str| {
+            println!("{}{text}{}", ink.codes("[reset][bold]"), ink.codes(&format!("{end}[reset]")));
+        };
         if self.importing && moment.work == Work::Find {
             let address = moment.address;
             return match moment.stage {
                 Stage::Done => {
-                    println!("{address}: Import prepared!\n  Prepared {} for import", address.type_name);
+                    println!("{}", ink.say(&format!("[reset][bold][green]{address}: Import prepared!")));
+                    println!("{}", ink.say(&format!("[reset][green]  Prepared {} for import", address.type_name)));
                 }
-                _ => println!("{address}: Importing from ID {:?}...", moment.id.1),
+                _ => say(&format!("{address}: Importing from ID {:?}...", moment.id.1), ""),
             };
         }
         let text = match (moment.work, moment.stage) {
@@ -266,7 +165,12 @@ impl Progress for Watch {
             _ => return,
         };
         let deposed = moment.deposed.map(|key| format!(" (deposed object {key})")).unwrap_or_default();
-        println!("{}{deposed}: {text}{}", moment.address, id(moment));
+        // Of what begins, OpenTofu says twice that it is over.
+        let end = match (moment.work, moment.stage) {
+            (Work::Change(_), Stage::Started) => "[reset]",
+            _ => "",
+        };
+        say(&format!("{}{deposed}: {text}{}", moment.address, id(moment)), end);
     }
 }
 

@@ -6,14 +6,17 @@
 
 mod commands;
 mod console;
+mod diagnostics;
 mod elsewhere;
 mod handover;
 mod init;
 mod journal;
+mod look;
 mod messages;
 mod options;
 mod output;
 mod saved;
+mod screen;
 mod snippet;
 mod state;
 mod state_file;
@@ -40,6 +43,7 @@ pub async fn run(args: Vec<OsString>) -> ExitCode {
     if wanted == Wanted::Cli {
         return hand_over(wanted, &[reason("LANDFORM_ENGINE=cli")], &args);
     }
+    screen::choose_ink(&args);
     let options = match Options::read(args.clone()) {
         Ok(options) => options,
         Err(error) => {
@@ -62,7 +66,7 @@ pub async fn run(args: Vec<OsString>) -> ExitCode {
             hand_over(wanted, &reasons, &args)
         }
         Err(failure) => {
-            messages::failure(&failure, json);
+            diagnostics::failure(&failure, json);
             ExitCode::FAILURE
         }
     }

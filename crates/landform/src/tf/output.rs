@@ -10,13 +10,14 @@ use serde_json::Value as Json;
 
 use super::Failure;
 use super::commands::read_state;
+use super::diagnostics;
 use super::messages;
 use super::options::OutputOptions;
 
 pub fn output(options: &OutputOptions) -> Result<ExitCode, Failure> {
     if options.raw && options.name.is_none() {
         let detail = "You must give the name of a single output value when using the -raw option.";
-        messages::diagnostics(&[Diagnostic::error("Output name required", detail)], false, false);
+        diagnostics::diagnostics(&[Diagnostic::error("Output name required", detail)], false, false);
         eprintln!("\nFor more help on using this command, run:\n  tofu output -help");
         return Ok(ExitCode::FAILURE);
     }
@@ -32,7 +33,7 @@ pub fn output(options: &OutputOptions) -> Result<ExitCode, Failure> {
                       available. If you are using interpolation, please verify the interpolated value is not empty. You can \
                       use the `tofu console` command to assist.";
         let warning = Diagnostic { severity: Severity::Warning, ..Diagnostic::error("No outputs found", detail) };
-        messages::diagnostics(&[warning], false, false);
+        diagnostics::diagnostics(&[warning], false, false);
         return Ok(ExitCode::SUCCESS);
     }
     let text = match &options.name {

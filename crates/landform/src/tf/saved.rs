@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::Context;
+use landform_engine::native::Ink;
 use landform_engine::{EngineError, Plan, Unsupported, Variable};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,10 +19,25 @@ use super::Failure;
 pub struct Saved {
     landform_plan: u32,
     pub plan: Plan,
-    /// As people read it.
-    pub text: String,
+    pub pages: Pages,
     pub variables: BTreeMap<String, serde_json::Value>,
     pub destroying: bool,
+}
+
+/// A plan as people read it: it cannot be written again without the providers' schemas.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Pages {
+    pub plain: String,
+    pub coloured: String,
+}
+
+impl Pages {
+    pub fn on(&self, ink: Ink) -> &str {
+        match ink {
+            Ink::Plain => &self.plain,
+            Ink::Coloured => &self.coloured,
+        }
+    }
 }
 
 /// How OpenTofu's plans begin: they are archives.
@@ -30,14 +46,14 @@ const OPENTOFU: &[u8] = b"PK";
 impl Saved {
     pub fn new(
         plan: Plan,
-        text: String,
+        pages: Pages,
         variables: &BTreeMap<String, Variable>,
         ephemeral: &BTreeSet<String>,
         destroying: bool,
     ) -> Saved {
         let lasting = variables.iter().filter(|(name, _)| !ephemeral.contains(*name));
         let variables = lasting.map(|(name, variable)| (name.clone(), variable.value.clone())).collect();
-        Saved { landform_plan: 2, plan, text, variables, destroying }
+        Saved { landform_plan: 3, plan, pages, variables, destroying }
     }
 
     /// A plan holds secrets, so nobody else may read it.
@@ -58,7 +74,7 @@ impl Saved {
     }
 
     pub fn variables(&self) -> BTreeMap<String, Variable> {
-        let variable = |value: &serde_json::Value| Variable { value: value.clone(), sensitive: false };
+        let variable = |value: &serde_json::Value| Variable::new(value.clone(), false);
         self.variables.iter().map(|(name, value)| (name.clone(), variable(value))).collect()
     }
 }

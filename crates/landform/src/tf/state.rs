@@ -93,7 +93,7 @@ async fn show(folder: &Path, state: &Path, address: &str) -> Result<(), Failure>
         parse(None)?;
     }
     let opened = open(folder, BTreeMap::new(), stored)?;
-    match engine(folder, &Common::default()).object_text(&opened.workspace, address).await? {
+    match engine(folder, &Common::default()).object_text(&opened.workspace, address, super::screen::ink()).await? {
         Some(text) => print!("{text}"),
         None => return Err(failed("No instance found for the given address", ONE)),
     }

@@ -5,8 +5,9 @@ use std::sync::Once;
 use landform_engine::{Action, Address, Diagnostic, Key, Moment, Plan, Severity, Stage, Work};
 use serde_json::{Map, Value, json};
 
+use super::diagnostics::names_its_object;
 use super::messages;
-use super::snippet::json_place;
+use super::snippet::Place;
 
 /// One line; `fields` are its own beside those that all lines have. Who speaks is said before the first one, and not before:
 /// what is handed over to OpenTofu begins with a line of its own.
@@ -51,10 +52,10 @@ pub fn diagnostic_json(diagnostic: &Diagnostic) -> Value {
     json.insert("severity".into(), json!(diagnostic.severity));
     json.insert("summary".into(), json!(diagnostic.summary));
     json.insert("detail".into(), json!(diagnostic.detail));
-    if let Some(address) = diagnostic.address.as_ref().filter(|_| messages::names_its_object(diagnostic)) {
+    if let Some(address) = diagnostic.address.as_ref().filter(|_| names_its_object(diagnostic)) {
         json.insert("address".into(), json!(address));
     }
-    if let Some((range, snippet)) = diagnostic.range.as_ref().map(|range| json_place(range, &diagnostic.seen)) {
+    if let Some((range, snippet)) = Place::of(diagnostic).map(|place| place.json(diagnostic)) {
         json.insert("range".into(), range);
         json.extend(snippet.map(|snippet| ("snippet".to_owned(), snippet)));
     }

@@ -6,7 +6,7 @@ use landform_engine::state::State;
 use landform_engine::{Address, Diagnostic, EngineError, Severity};
 
 use super::Failure;
-use super::messages;
+use super::diagnostics;
 use super::options::TaintOptions;
 use super::state_file::StateFile;
 
@@ -28,7 +28,7 @@ pub fn run(options: &TaintOptions, taint: bool) -> Result<ExitCode, Failure> {
                 "Resource instance {address} was not found, but this is not an error because -allow-missing was set."
             );
             let warning = Diagnostic { severity: Severity::Warning, ..Diagnostic::error(NOWHERE, detail) };
-            messages::diagnostics(&[warning], false, false);
+            diagnostics::diagnostics(&[warning], false, false);
             return Ok(ExitCode::SUCCESS);
         }
         Err(Refused::Missing(problem) | Refused::Unsuitable(problem)) => return Err(failed(*problem)),

@@ -1,8 +1,9 @@
+use hcl_edit::Span;
 use hcl_edit::expr::{Expression, FuncCall};
 use landform_cty::{Type, Value};
 
-use super::Evaluator;
-use crate::{Cause, Diagnostic, Diagnostics, SourceRange, functions};
+use super::{Blame, Evaluator};
+use crate::{Cause, Diagnostic, Diagnostics, FunctionCall, SourceRange, functions};
 
 impl Evaluator<'_> {
     pub(super) fn eval_call(&mut self, call: &FuncCall) -> Result<Value, Diagnostics> {
@@ -20,37 +21,65 @@ impl Evaluator<'_> {
             _ => {}
         }
         let Some(function) = functions::find(name).filter(|_| own) else {
-            return Err(self.unknown_function(call, &namespace).at(self.range(&call.name.name)).into());
+            let mut unknown = self.unknown_function(call, &namespace).at(self.range(&call.name.name));
+            unknown.call = Some(Box::new(FunctionCall { called_as: name.to_owned(), signature: None }));
+            return Err(unknown.within(self.range(call)).into());
         };
         let mut values = Vec::new();
-        let mut ranges = Vec::new();
+        // Which of the arguments that are written a value comes from.
+        let mut written = Vec::new();
         let last = arguments.len().saturating_sub(1);
         for (index, argument) in arguments.iter().enumerate() {
             let value = self.eval(argument)?;
-            let range = self.range(*argument);
             if !(call.args.expand_final() && index == last) {
                 values.push(value);
-                ranges.push(range);
+                written.push(index);
                 continue;
             }
-            match expand(value, &range)? {
+            match expand(value, &self.range(*argument))? {
                 Expanded::Elements(elements) => {
-                    ranges.extend(elements.iter().map(|_| range.clone()));
+                    written.extend(elements.iter().map(|_| index));
                     values.extend(elements);
                 }
                 Expanded::Unknown(result) => return Ok(result),
             }
         }
-        let failed = |failure: functions::Failure| {
-            let diagnostic = *failure.diagnostic;
-            match failure.argument.and_then(|index| ranges.get(index)) {
-                Some(range) => diagnostic.at(range.clone()),
-                None => diagnostic,
-            }
-        };
-        functions::check_count(function, values.len()).map_err(failed)?;
-        let result = functions::call(function, values, self.scope, self.budget).map_err(failed)?;
+        let result = functions::check_count(function, values.len())
+            .and_then(|()| functions::call(function, values, self.scope, self.budget))
+            .map_err(|failure| {
+                let argument = failure.argument.and_then(|index| written.get(index)).map(|index| arguments[*index]);
+                self.failed_call(call, function, failure, argument)
+            })?;
         self.pay(result)
+    }
+
+    /// With its place, the call around it, and which function that was.
+    fn failed_call(
+        &mut self,
+        call: &FuncCall,
+        function: &functions::Function,
+        failure: functions::Failure,
+        argument: Option<&Expression>,
+    ) -> Diagnostic {
+        let mut diagnostic = *failure.diagnostic;
+        if diagnostic.cause != Cause::Invalid {
+            return diagnostic;
+        }
+        let whole = self.source.range(call.span());
+        let place = match argument {
+            Some(argument) => {
+                diagnostic.values.get_or_insert_with(|| self.described(argument, Blame::Neither).into());
+                self.start(argument)
+            }
+            // The closing parenthesis stands for what is missing.
+            None if diagnostic.summary.starts_with("Not enough") => {
+                self.source.range(call.span().map(|span| span.end.saturating_sub(1)..span.end))
+            }
+            None => self.start_of_call(call),
+        };
+        let (called_as, signature) = (function.name.to_owned(), Some(function.signature()));
+        diagnostic.call.get_or_insert_with(|| Box::new(FunctionCall { called_as, signature }));
+        diagnostic.at(place).within(whole)
     }
 
     fn unknown_function(&self, call: &FuncCall, namespace: &[&str]) -> Diagnostic {

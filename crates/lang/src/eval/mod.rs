@@ -5,6 +5,7 @@ mod collections;
 mod conditional;
 mod described;
 mod operators;
+mod start;
 mod template;
 mod traverse;
 

@@ -20,6 +20,7 @@ mod private_key;
 mod regex;
 mod rsa;
 mod sets;
+mod signature;
 mod strings;
 mod templates;
 mod yaml;

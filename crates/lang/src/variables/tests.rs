@@ -49,7 +49,7 @@ fn module(files: &[(&str, &str)]) -> (tempfile::TempDir, Module) {
 }
 
 fn value(name: &str, source: InputSource) -> Result<Value, Diagnostics> {
-    variable_value(&module(&[]).1.variables[name], Some(&source))
+    variable_value(&module(&[]).1.variables[name], Some(&(source, Origin::Flag)))
 }
 
 #[test]
@@ -74,7 +74,10 @@ fn json_becomes_the_declared_type() {
 #[test]
 fn defaults_nulls_and_marks() {
     let (_folder, module) = module(&[]);
-    let of = |name: &str, given: Option<InputSource>| variable_value(&module.variables[name], given.as_ref());
+    let of = |name: &str, given: Option<InputSource>| {
+        let given = given.map(|given| (given, Origin::Outside));
+        variable_value(&module.variables[name], given.as_ref())
+    };
     assert_eq!(of("number", None).unwrap_err().0[0].summary, "No value for required variable");
     assert_eq!(of("number", Some(InputSource::Json(json!(null)))).unwrap(), Value::null(Type::Number));
     assert_eq!(of("solid", Some(InputSource::Json(json!(null)))).unwrap(), Value::from("solid"));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use landform_cty::{Type, Value};
-use landform_lang::{InputSource, Module, VariableFlag, variable_value};
+use landform_lang::{InputSource, Module, Origin, VariableFlag, variable_value};
 
 use super::translate;
 use crate::native::object::{Outcome, bare};
@@ -22,7 +22,16 @@ pub fn of_workspace(
     let undeclared: Vec<&String> =
         workspace.variables.keys().filter(|name| !module.variables.contains_key(*name)).collect();
     for name in undeclared.iter().take(2) {
-        let detail = format!("The configuration does not declare a variable named {name:?}; its value is not used.");
+        let detail = match &workspace.variables[*name].origin {
+            Origin::File(place) => format!(
+                "The root module does not declare a variable named {name:?} but a value was found in file {:?}. If you meant to \
+                 use this value, add a \"variable\" block to the configuration.\n\nTo silence these warnings, use TF_VAR_... \
+                 environment variables to provide certain \"global\" settings to all configurations in your organization. To \
+                 reduce the verbosity of these warnings, use the -compact-warnings option.",
+                place.file
+            ),
+            _ => format!("The configuration does not declare a variable named {name:?}; its value is not used."),
+        };
         warn("Value for undeclared variable", detail);
     }
     if let Some(more) = undeclared.len().checked_sub(2).filter(|more| *more > 0) {
@@ -33,7 +42,8 @@ pub fn of_workspace(
     }
     let (mut values, mut found, mut wrong) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
     for (name, variable) in &module.variables {
-        let given = workspace.variables.get(name).map(|given| InputSource::Json(given.value.clone()));
+        let given =
+            workspace.variables.get(name).map(|given| (InputSource::Json(given.value.clone()), given.origin.clone()));
         if let Some(why) = variable.deprecated.as_ref().filter(|_| given.is_some()) {
             let detail = format!("The root variable {name:?} is deprecated with the following message: {why}");
             let warning = Diagnostic::error("Deprecated variable used from the root module", detail);
@@ -67,10 +77,11 @@ pub fn collect(folder: &Path, flags: &[VariableFlag]) -> Result<BTreeMap<String,
     let given = landform_lang::collect_inputs(&module, flags, std::env::vars()).map_err(failed)?;
     let (mut variables, mut found) = (BTreeMap::new(), Vec::new());
     for (name, source) in &given {
+        let origin = source.1.clone();
         let Some(variable) = module.variables.get(name) else {
             // Files may have values for other configurations, too: whoever gives them is told.
             let value = serde_json::Value::Null;
-            variables.insert(name.clone(), crate::Variable { value, sensitive: false });
+            variables.insert(name.clone(), crate::Variable { value, sensitive: false, origin });
             continue;
         };
         // What was given is handed on as it is; the engine converts it, and a plan shows it as it was.
@@ -93,7 +104,7 @@ pub fn collect(folder: &Path, flags: &[VariableFlag]) -> Result<BTreeMap<String,
         let value = value.to_plain_json().map_err(|error| {
             EngineError::Diagnostics(vec![Diagnostic::error("Invalid value for input variable", error.to_string())])
         })?;
-        variables.insert(name.clone(), crate::Variable { value, sensitive: variable.sensitive });
+        variables.insert(name.clone(), crate::Variable { value, sensitive: variable.sensitive, origin });
     }
     if found.is_empty() { Ok(variables) } else { Err(EngineError::Diagnostics(found)) }
 }

@@ -476,7 +476,12 @@ pub fn translate(diagnostics: Diagnostics) -> Vec<Diagnostic> {
             landform_lang::Cause::Unsupported => not_supported(diagnostic.detail),
             _ => Diagnostic::error(diagnostic.summary, diagnostic.detail),
         };
-        let seen = Seen { values: diagnostic.values.unwrap_or_default().into(), ..Seen::default() };
+        let seen = Seen {
+            values: diagnostic.values.unwrap_or_default().into(),
+            around: diagnostic.around.map(|around| self::range(*around)),
+            call: diagnostic.call.map(|call| *call),
+            ..Seen::default()
+        };
         Diagnostic { range, seen: Box::new(seen), ..plain }
     };
     diagnostics.into_iter().map(one).collect()

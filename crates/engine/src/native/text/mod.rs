@@ -1,6 +1,8 @@
 //! What people read: plans, states and values, in the words of OpenTofu.
 
+mod comment;
 mod diff;
+mod ink;
 mod place;
 mod render;
 mod sequence;
@@ -13,15 +15,17 @@ use landform_cty::{Type, Value};
 use serde_json::Value as Json;
 
 use super::content::Content;
-use super::object::{ImportTarget, Planned, Reason};
+use super::object::Planned;
 use super::show::{Schemas, order, output_change, resource_change, schema_of};
-use crate::{Action, Key, Mode};
+use crate::{Action, Mode};
+use comment::comment;
 use diff::{Act, Diff, of_any, of_block};
+pub use ink::{Ink, Sheet};
 use place::{Paths, Place};
 use render::Look;
 pub use state::state_text;
-use words::{WIDTH, attribute_name};
-pub use words::{quoted, rule, wrapped};
+use words::attribute_name;
+pub use words::{quoted, wrapped};
 
 /// A plan, and what is needed to write it for people.
 pub struct Readable<'a> {
@@ -31,6 +35,7 @@ pub struct Readable<'a> {
     pub relevant: &'a [Json],
     /// The plan came to no good end: what there is of it is shown all the same.
     pub failed: bool,
+    pub sheet: Sheet,
 }
 
 /// Why an object is in a plan.
@@ -53,9 +58,11 @@ impl Readable<'_> {
         if changes.is_empty() && outputs.is_empty() {
             if self.failed {
                 if drifted {
-                    writeln!(out, "{}", rule())?;
+                    writeln!(out, "{}", self.sheet.rule())?;
                 }
-                out.write_str("\nPlanning failed. OpenTofu encountered an error while generating this plan.\n\n")?;
+                let failed = "\n[reset][bold][red]Planning failed.[reset][bold] OpenTofu encountered an error while generating this \
+                              plan.[reset]\n\n";
+                out.write_str(&self.sheet.ink.say(failed))?;
             } else if mode == Mode::RefreshOnly && drifted {
                 return Ok(());
             } else {
@@ -63,13 +70,13 @@ impl Readable<'_> {
             }
         }
         if drifted {
-            writeln!(out, "{}", rule())?;
+            writeln!(out, "{}", self.sheet.rule())?;
         }
         self.write_changes(&changes, out)?;
         if !outputs.is_empty() {
             write!(out, "\nChanges to Outputs:\n{}\n", outputs.join("\n"))?;
             if changes.iter().all(|planned| planned.action == Action::NoOp) {
-                paragraph(
+                self.paragraph(
                     out,
                     "\nYou can apply this plan to save these new output values to the OpenTofu state, without changing any \
                      real infrastructure.",
@@ -81,7 +88,7 @@ impl Readable<'_> {
 
     fn write_nothing(&self, drifted: bool, out: &mut dyn Write) -> fmt::Result {
         if drifted {
-            writeln!(out, "{}", rule())?;
+            writeln!(out, "{}", self.sheet.rule())?;
         }
         let (short, long) = match self.content.mode {
             Mode::RefreshOnly => (
@@ -100,21 +107,22 @@ impl Readable<'_> {
                  changes are needed.",
             ),
         };
-        write!(out, "\nNo changes. {short}\n\n")?;
-        paragraph(out, long)
+        let headline = format!("\n[reset][bold][green]No changes.[reset][bold] {short}[reset]\n\n");
+        out.write_str(&self.sheet.ink.say(&headline))?;
+        self.paragraph(out, long)
     }
 
     fn write_changes(&self, changes: &[&Planned], out: &mut dyn Write) -> fmt::Result {
         let count = |actions: &[Action]| changes.iter().filter(|planned| actions.contains(&planned.action)).count();
         if changes.iter().any(|planned| planned.action != Action::NoOp) {
-            paragraph(
+            self.paragraph(
                 out,
                 "\nOpenTofu used the selected providers to generate the following execution plan. Resource actions are \
                  indicated with the following symbols:",
             )?;
             for (action, legend) in LEGEND {
                 if count(&[action]) > 0 {
-                    writeln!(out, "{legend}")?;
+                    writeln!(out, "{}", self.sheet.ink.say(legend))?;
                 }
             }
         }
@@ -129,21 +137,22 @@ impl Readable<'_> {
             write!(out, "\n{}\n", self.change(planned, Cause::Plan))?;
         }
         let imports = changes.iter().filter(|planned| planned.importing.is_some()).count();
-        out.write_str("\nPlan: ")?;
+        let mut total = "\n[bold]Plan:[reset] ".to_owned();
         if imports > 0 {
-            write!(out, "{imports} to import, ")?;
+            let _ = write!(total, "{imports} to import, ");
         }
-        write!(
-            out,
+        let _ = write!(
+            total,
             "{} to add, {} to change, {} to destroy",
             count(&[Action::Create, Action::Replace, Action::CreateBeforeDestroy, Action::ForgetThenCreate]),
             count(&[Action::Update]),
             count(&[Action::Delete, Action::Replace, Action::CreateBeforeDestroy]),
-        )?;
+        );
         match count(&[Action::Forget, Action::ForgetThenCreate]) {
-            0 => out.write_str(".\n"),
-            forgotten => writeln!(out, ", {forgotten} to forget."),
+            0 => total.push_str(".\n"),
+            forgotten => drop(writeln!(total, ", {forgotten} to forget.")),
         }
+        out.write_str(&self.sheet.ink.say(&total))
     }
 
     /// What has changed behind the plan's back and has to do with it. Says whether there was something.
@@ -159,8 +168,9 @@ impl Readable<'_> {
         if shown.is_empty() {
             return Ok(false);
         }
-        out.write_str("\nNote: Objects have changed outside of OpenTofu\n\n")?;
-        paragraph(
+        let note = "\n[bold][cyan]Note:[reset][bold] Objects have changed outside of OpenTofu\n";
+        writeln!(out, "{}", self.sheet.ink.say(note))?;
+        self.paragraph(
             out,
             "OpenTofu detected the following changes made outside of OpenTofu since the last \"tofu apply\" which may have \
              affected this plan:",
@@ -168,7 +178,7 @@ impl Readable<'_> {
         for planned in shown.iter().filter(|planned| planned.effective()) {
             write!(out, "\n{}\n", self.change(planned, Cause::Drift))?;
         }
-        paragraph(
+        self.paragraph(
             out,
             match self.content.mode {
                 Mode::RefreshOnly => {
@@ -213,15 +223,19 @@ impl Readable<'_> {
     }
 
     fn change(&self, planned: &Planned, cause: Cause) -> String {
-        let mut out = comment(planned, cause);
+        let ink = self.sheet.ink;
+        let mut out = comment(planned, cause, ink);
         let kind = if planned.address.data { "data" } else { "resource" };
         let (type_name, name) = (&planned.address.type_name, &planned.address.name);
         let forgotten = planned.action == Action::Forget;
-        let look =
-            Look { without_null: forgotten, bare: forgotten, all: planned.importing.is_some(), ..Look::default() };
+        let look = Look { without_null: forgotten, bare: forgotten, all: planned.importing.is_some(), ..Look::of(ink) };
         let body = self.diff(planned, cause).map(|diff| diff.written(0, look)).unwrap_or_default();
-        let _ = write!(out, "{} {kind} \"{type_name}\" \"{name}\" {body}", symbol(planned.action));
+        let _ = write!(out, "{} {kind} \"{type_name}\" \"{name}\" {body}", ink.say(symbol(planned.action)));
         out
+    }
+
+    fn paragraph(&self, out: &mut dyn Write, text: &str) -> fmt::Result {
+        writeln!(out, "{}", self.sheet.wrapped(text))
     }
 
     fn outputs(&self) -> Vec<String> {
@@ -230,13 +244,14 @@ impl Readable<'_> {
         let line = |(name, output): (&String, &super::content::PlannedOutput)| {
             let json = output_change(output);
             let diff = of_any(&Place::of_change(&json, Paths::Everywhere));
-            let symbol = match diff.act {
+            let action = match diff.act {
                 Act::Stays => return None,
-                Act::Comes => "  +",
-                Act::Goes => "  -",
-                Act::Changes => "  ~",
+                Act::Comes => Action::Create,
+                Act::Goes => Action::Delete,
+                Act::Changes => Action::Update,
             };
-            let value = diff.written(0, Look::default());
+            let symbol = self.sheet.ink.say(symbol(action));
+            let value = diff.written(0, Look::of(self.sheet.ink));
             Some(format!("{symbol} {:width$} = {value}", attribute_name(name)))
         };
         outputs.iter().filter_map(line).collect()
@@ -244,140 +259,33 @@ impl Readable<'_> {
 }
 
 const LEGEND: [(Action, &str); 8] = [
-    (Action::Create, "  + create"),
-    (Action::Update, "  ~ update in-place (current -> planned)"),
-    (Action::Delete, "  - destroy"),
-    (Action::Replace, "-/+ destroy and then create replacement"),
-    (Action::CreateBeforeDestroy, "+/- create replacement and then destroy"),
-    (Action::Read, " <= read (data resources)"),
-    (Action::ForgetThenCreate, "./+ forget and then create replacement"),
-    (Action::Forget, "  . forget"),
+    (Action::Create, "  [green]+[reset] create"),
+    (Action::Update, "  [yellow]~[reset] update in-place (current -> planned)"),
+    (Action::Delete, "  [red]-[reset] destroy"),
+    (Action::Replace, "[red]-[reset]/[green]+[reset] destroy and then create replacement"),
+    (Action::CreateBeforeDestroy, "[green]+[reset]/[red]-[reset] create replacement and then destroy"),
+    (Action::Read, " [cyan]<=[reset] read (data resources)"),
+    (Action::ForgetThenCreate, "[red].[reset]/[green]+[reset] forget and then create replacement"),
+    (Action::Forget, "  [red].[reset] forget"),
 ];
 
 fn symbol(action: Action) -> &'static str {
     match action {
-        Action::Create => "  +",
-        Action::Update => "  ~",
-        Action::Delete => "  -",
-        Action::Replace => "-/+",
-        Action::CreateBeforeDestroy => "+/-",
-        Action::Read => " <=",
-        Action::Forget => "  .",
-        Action::ForgetThenCreate => "  ./+",
+        Action::Create => "  [green]+[reset]",
+        Action::Update => "  [yellow]~[reset]",
+        Action::Delete => "  [red]-[reset]",
+        Action::Replace => "[red]-[reset]/[green]+[reset]",
+        Action::CreateBeforeDestroy => "[green]+[reset]/[red]-[reset]",
+        Action::Read => " [cyan]<=[reset]",
+        Action::Forget => "  [red].[reset]",
+        Action::ForgetThenCreate => "  [red].[reset]/[green]+[reset]",
         Action::NoOp => "   ",
     }
 }
 
-fn paragraph(out: &mut dyn Write, text: &str) -> fmt::Result {
-    writeln!(out, "{}", wrapped(text, WIDTH))
-}
-
-/// What is said above an object.
-fn comment(planned: &Planned, cause: Cause) -> String {
-    let address = &planned.address;
-    let deposed = planned.deposed.as_ref().map(|key| format!(" (deposed object {key})")).unwrap_or_default();
-    let shown = format!("{address}{deposed}");
-    let mut out = match (&planned.previous, planned.action) {
-        (Some(previous), Action::NoOp) => format!("  # {previous} has moved to {shown}"),
-        _ => format!("  # {shown} {}", headline(planned, cause)),
-    };
-    if let Some(because) = because(planned) {
-        out.push_str(&because);
-    }
-    if planned.deposed.is_some() && matches!(planned.action, Action::Delete | Action::Forget | Action::ForgetThenCreate)
-    {
-        out.push_str("\n  # (left over from a partially-failed replacement of this instance)");
-    }
-    out.push('\n');
-    if let Some(previous) = planned.previous.as_ref().filter(|_| planned.action != Action::NoOp) {
-        let _ = writeln!(out, "  # (moved from {previous})");
-    }
-    match &planned.importing {
-        Some(ImportTarget::Id(id)) if id.is_empty() => out.push_str("  # (will be imported first)\n"),
-        Some(ImportTarget::Id(id)) => drop(writeln!(out, "  # (imported from \"{id}\")")),
-        Some(ImportTarget::Identity(identity)) => {
-            let json = identity.to_plain_json().unwrap_or_default();
-            let json = serde_json::to_string_pretty(&json).unwrap_or_default().replace('\n', "\n  # ");
-            let _ = writeln!(out, "  # imported using resource identity: {json}");
-        }
-        None => {}
-    }
-    if planned.importing.is_some() && planned.replaces() {
-        out.push_str("  # Warning: this will destroy the imported resource\n");
-    }
-    out
-}
-
-fn headline(planned: &Planned, cause: Cause) -> String {
-    let text = match (planned.action, planned.reason) {
-        (Action::Create, _) => "will be created",
-        (Action::Update, _) if cause == Cause::Drift => "has changed",
-        (Action::Update, _) => "will be updated in-place",
-        (Action::Delete, _) if cause == Cause::Drift => "has been deleted",
-        (Action::Delete, _) => "will be destroyed",
-        (Action::Read, _) => "will be read during apply",
-        (Action::Forget, _) => "will be removed from the OpenTofu state but will not be destroyed",
-        (Action::NoOp, _) => "will be imported",
-        (Action::Replace | Action::CreateBeforeDestroy | Action::ForgetThenCreate, reason) => match reason {
-            Some(Reason::ReplaceBecauseTainted) => "is tainted, so it must be replaced",
-            Some(Reason::ReplaceByRequest) => "will be replaced, as requested",
-            Some(Reason::ReplaceByTriggers) => "will be replaced due to changes in replace_triggered_by",
-            _ => "must be replaced",
-        },
-    };
-    let kept = match planned.action {
-        Action::ForgetThenCreate => " - older instance will not be destroyed (lifecycle.destroy = false)",
-        _ => "",
-    };
-    format!("{text}{kept}")
-}
-
-/// Why it is so, in a line of its own.
-fn because(planned: &Planned) -> Option<String> {
-    let address = &planned.address;
-    let key = match &address.key {
-        Some(Key::Name(name)) => serde_json::Value::from(name.as_str()).to_string(),
-        Some(Key::Index(index)) => index.to_string(),
-        None => String::new(),
-    };
-    let reason = planned.reason.filter(|_| matches!(planned.action, Action::Delete | Action::Read | Action::Forget))?;
-    let text = match reason {
-        Reason::ReadBecauseConfigUnknown => "config refers to values not yet known".to_owned(),
-        Reason::ReadBecauseDependencyPending => "depends on a resource or a module with changes pending".to_owned(),
-        Reason::ReadBecauseCheckNested => "config will be reloaded to verify a check block".to_owned(),
-        Reason::ForgotBecauseLifecycleDestroyInConfig => {
-            return Some(" \n (because lifecycle.destroy = false is set in the configuration)".to_owned());
-        }
-        Reason::ForgotBecauseLifecycleDestroyInState => {
-            let text = " \n (because lifecycle.destroy = false was configured before this resource was removed from the \
-                        configuration)";
-            return Some(text.to_owned());
-        }
-        _ if planned.action == Action::Forget => return None,
-        Reason::DeleteBecauseNoModule => format!("because {} is not in configuration", address.module),
-        Reason::DeleteBecauseNoMoveTarget => {
-            let previous = planned.previous.as_ref().map(ToString::to_string).unwrap_or_default();
-            format!("because {previous} was moved to {address}, which is not in configuration")
-        }
-        Reason::DeleteBecauseEnabledFalse => "because enabled is false".to_owned(),
-        Reason::DeleteBecauseEachKey => format!("because key [{key}] is not in for_each map"),
-        Reason::DeleteBecauseNoResourceConfig => {
-            format!("because {}.{} is not in configuration", address.type_name, address.name)
-        }
-        Reason::DeleteBecauseCountIndex => format!("because index [{key}] is out of range for count"),
-        Reason::DeleteBecauseWrongRepetition => match address.key {
-            None => "because resource uses count or for_each".to_owned(),
-            Some(Key::Index(_)) => "because resource does not use count".to_owned(),
-            Some(Key::Name(_)) => "because resource does not use for_each".to_owned(),
-        },
-        _ => return None,
-    };
-    Some(format!("\n  # ({text})"))
-}
-
 /// What becomes of a value, as a change in a plan's JSON has it.
-pub fn difference_text(change: &Json) -> String {
-    of_any(&Place::of_change(change, Paths::Everywhere)).written(0, Look::default())
+pub fn difference_text(change: &Json, ink: Ink) -> String {
+    of_any(&Place::of_change(change, Paths::Everywhere)).written(0, Look::of(ink))
 }
 
 /// The value of an output as the `output` command writes it.

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use serde_json::Value as Json;
 
 use super::diff::{Act, Blocks, Diff, Kind, of_any};
+use super::ink::Ink;
 use super::place::{Paths, Place};
 use super::sequence::pairs;
 use super::words::{attribute_name, quoted};
@@ -21,11 +22,16 @@ pub struct Look {
     pub bare: bool,
     /// It forces a replacement, whatever it says of itself.
     pub forced: bool,
+    pub ink: Ink,
 }
 
 impl Look {
     /// As a state is written: all of it, and nothing changes.
-    pub const BARE: Look = Look { without_null: false, all: true, bare: true, forced: false };
+    pub const BARE: Look = Look { without_null: false, all: true, bare: true, forced: false, ink: Ink::Plain };
+
+    pub fn of(ink: Ink) -> Look {
+        Look { ink, ..Look::default() }
+    }
 
     /// For what is inside: what forces a replacement says so itself.
     fn inside(self) -> Look {
@@ -36,28 +42,49 @@ impl Look {
         match act {
             _ if self.bare => "",
             Act::Stays => "    ",
-            Act::Comes => "  + ",
-            Act::Goes => "  - ",
-            Act::Changes => "  ~ ",
+            Act::Comes => self.ink.choose("  + ", "  \u{1b}[32m+\u{1b}[0m\u{1b}[0m "),
+            Act::Goes => self.ink.choose("  - ", "  \u{1b}[31m-\u{1b}[0m\u{1b}[0m "),
+            Act::Changes => self.ink.choose("  ~ ", "  \u{1b}[33m~\u{1b}[0m\u{1b}[0m "),
         }
     }
 
     fn null(self, act: Act) -> &'static str {
-        if act == Act::Goes && !self.without_null { " -> null" } else { "" }
+        match act == Act::Goes && !self.without_null {
+            true => self.ink.choose(" -> null", " \u{1b}[90m-> null\u{1b}[0m\u{1b}[0m"),
+            false => "",
+        }
     }
 
     fn forces(self, forces: bool) -> &'static str {
-        if forces || self.forced { " # forces replacement" } else { "" }
+        match forces || self.forced {
+            true => self.ink.choose(" # forces replacement", " \u{1b}[31m# forces replacement\u{1b}[0m\u{1b}[0m"),
+            false => "",
+        }
+    }
+
+    /// Between what was and what is.
+    fn arrow(self) -> &'static str {
+        self.ink.choose("->", "\u{1b}[33m->\u{1b}[0m\u{1b}[0m")
+    }
+
+    fn nothing(self) -> &'static str {
+        self.ink.choose("null", "\u{1b}[90mnull\u{1b}[0m\u{1b}[0m")
+    }
+
+    /// A number, a bool or null.
+    fn word(self, word: &str) -> &str {
+        if word == "null" { self.nothing() } else { word }
+    }
+
+    /// How many have been left out because nothing changes.
+    fn hidden(self, what: &str, count: usize) -> String {
+        let plural = if count == 1 { "" } else { "s" };
+        self.ink.say(&format!("[dark_gray]# ({count} unchanged {what}{plural} hidden)[reset]"))
     }
 }
 
 fn margin(depth: usize) -> String {
     "    ".repeat(depth)
-}
-
-fn hidden(what: &str, count: usize) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("# ({count} unchanged {what}{plural} hidden)")
 }
 
 /// Names that are always shown, so that one knows what it is about.
@@ -71,12 +98,12 @@ impl Diff {
         match &self.kind {
             Kind::Text { before, after } => self.text(before.as_deref(), after.as_deref(), depth, look),
             Kind::Word { before, after } => {
-                let forces = look.forces(self.forces);
+                let (forces, before, after) = (look.forces(self.forces), look.word(before), look.word(after));
                 match self.act {
                     Act::Comes => format!("{after}{forces}"),
                     Act::Goes => format!("{before}{}{forces}", look.null(self.act)),
                     Act::Stays => format!("{before}{forces}"),
-                    Act::Changes => format!("{before} -> {after}{forces}"),
+                    Act::Changes => format!("{before} {} {after}{forces}", look.arrow()),
                 }
             }
             Kind::Object { fields, schema } => self.object(fields, *schema, depth, look),
@@ -110,37 +137,36 @@ impl Diff {
             }
             Kind::Other(before, after) => {
                 let look = Look { without_null: true, ..look };
-                format!("{} -> {}", before.written(depth, look), after.written(depth, look))
+                format!("{} {} {}", before.written(depth, look), look.arrow(), after.written(depth, look))
             }
         }
     }
 
     /// What is said above it, where it becomes a secret or ceases to be one.
-    fn warning(&self, depth: usize, out: &mut String) {
+    fn warning(&self, depth: usize, look: Look, out: &mut String) {
         let Kind::Secret { inner, was, is, block } = &self.kind else { return };
         if was == is || matches!(inner.act, Act::Comes | Act::Goes) {
             return;
         }
         let margin = margin(depth);
         let what = if *block { "block" } else { "attribute value" };
-        let _ = if *was {
-            write!(
-                out,
-                "{margin}  # Warning: this {what} will no longer be marked as sensitive\n{margin}  # after applying this change."
+        let text = if *was {
+            format!(
+                "{margin}  # [yellow]Warning[reset]: this {what} will no longer be marked as sensitive\n{margin}  # after applying this change."
             )
         } else {
-            write!(
-                out,
-                "{margin}  # Warning: this {what} will be marked as sensitive and will not\n{margin}  # display in UI output \
+            format!(
+                "{margin}  # [yellow]Warning[reset]: this {what} will be marked as sensitive and will not\n{margin}  # display in UI output \
                  after applying this change."
             )
         };
+        out.push_str(&look.ink.say(&text));
         out.push_str(if inner.act == Act::Stays && !block { " The value is unchanged.\n" } else { "\n" });
     }
 
     /// One line, or more, with what stands before and after it.
     fn line(&self, label: &str, end: &str, depth: usize, look: Look, out: &mut String) {
-        self.warning(depth, out);
+        self.warning(depth, look, out);
         let (margin, symbol) = (margin(depth), look.symbol(self.act));
         let _ = writeln!(out, "{margin}{symbol}{label}{}{end}", self.written(depth, look));
     }
@@ -198,7 +224,7 @@ impl Diff {
             changed = false;
             if context {
                 if unchanged.len() > 1 {
-                    let count = hidden("element", unchanged.len() - 1);
+                    let count = inner.hidden("element", unchanged.len() - 1);
                     let _ = writeln!(out, "{}{}{count}", margin(depth + 1), inner.symbol(Act::Stays));
                 }
                 if let Some(last) = unchanged.last() {
@@ -274,7 +300,8 @@ impl Diff {
             }
         }
         if unchanged > 0 {
-            let _ = writeln!(out, "\n{}{}{}", margin(depth + 1), look.symbol(Act::Stays), hidden("block", unchanged));
+            let _ =
+                writeln!(out, "\n{}{}{}", margin(depth + 1), look.symbol(Act::Stays), look.hidden("block", unchanged));
         }
         let _ = write!(out, "{}{}}}", margin(depth), look.symbol(Act::Stays));
         out
@@ -290,11 +317,11 @@ impl Diff {
     fn text(&self, before: Option<&str>, after: Option<&str>, depth: usize, look: Look) -> String {
         let forces = look.forces(self.forces);
         let null = look.null(self.act);
-        let simple = |text: Option<&str>| text.map_or_else(|| "null".to_owned(), quoted);
+        let simple = |text: Option<&str>| text.map_or_else(|| look.nothing().to_owned(), quoted);
         let lines: Vec<(Act, &str)> = match self.act {
             Act::Comes | Act::Stays | Act::Goes => {
                 let text = if self.act == Act::Goes { before } else { after };
-                let Some(text) = text else { return format!("null{forces}") };
+                let Some(text) = text else { return format!("{}{forces}", look.nothing()) };
                 if let Some(json) = as_json(text) {
                     let side = |there: bool| there.then_some(&json);
                     return self.json(side(self.act != Act::Comes), side(self.act != Act::Goes), depth, look);
@@ -319,13 +346,13 @@ impl Diff {
                     }
                 }
                 if !multiline(before) && !multiline(after) {
-                    return format!("{} -> {}{forces}", simple(before), simple(after));
+                    return format!("{} {} {}{forces}", simple(before), look.arrow(), simple(after));
                 }
                 let lines = |text: Option<&'_ str>| -> Vec<String> {
                     let text = match text {
                         Some(text) if text.contains('\n') => text.trim(),
                         Some(text) => text,
-                        None => "null",
+                        None => look.nothing(),
                     };
                     text.split('\n').map(str::to_owned).collect()
                 };
@@ -400,7 +427,7 @@ fn attributes(
         field.line(&format!("{:width$} = ", written(name)), "", depth, inner, out);
     }
     if unchanged > 0 {
-        let _ = writeln!(out, "{}{}{}", margin(depth), look.symbol(Act::Stays), hidden("attribute", unchanged));
+        let _ = writeln!(out, "{}{}{}", margin(depth), look.symbol(Act::Stays), look.hidden("attribute", unchanged));
     }
 }
 
@@ -408,7 +435,7 @@ fn attributes(
 fn closed(out: &mut String, unchanged: (&str, usize), end: char, null: &str, depth: usize, look: Look) {
     let stays = look.symbol(Act::Stays);
     if unchanged.1 > 0 {
-        let _ = writeln!(out, "{}{stays}{}", margin(depth + 1), hidden(unchanged.0, unchanged.1));
+        let _ = writeln!(out, "{}{stays}{}", margin(depth + 1), look.hidden(unchanged.0, unchanged.1));
     }
     let _ = write!(out, "{}{stays}{end}{null}", margin(depth));
 }

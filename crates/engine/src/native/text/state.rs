@@ -5,16 +5,16 @@ use std::fmt::Write as _;
 use landform_cty::Type;
 
 use super::diff::{of_any, of_block, of_type};
+use super::ink::Ink;
 use super::place::Place;
 use super::render::Look;
 use crate::Address;
 use crate::native::show::{Schemas, schema_of, stored_object};
 use crate::state::State;
 
-const LOOK: Look = Look::BARE;
-
 /// All objects and outputs, or one object alone. An object whose schema is not known is shown without its values.
-pub fn state_text(state: &State, schemas: &Schemas, only: Option<&Address>) -> String {
+pub fn state_text(state: &State, schemas: &Schemas, only: Option<&Address>, ink: Ink) -> String {
+    let look = Look { ink, ..Look::BARE };
     let mut out = String::new();
     if only.is_none() && state.resources().is_empty() && state.outputs.is_empty() {
         return "The state file is empty. No resources are represented.\n".to_owned();
@@ -40,7 +40,7 @@ pub fn state_text(state: &State, schemas: &Schemas, only: Option<&Address>) -> S
             let json = stored_object(resource, instance, schemas);
             let body = schema_of(schemas, &resource.provider, &address).map(|schema| {
                 let place = Place::unchanged(&json["values"], json.get("sensitive_values"));
-                of_block(&place, &schema.block).written(0, LOOK)
+                of_block(&place, &schema.block).written(0, look)
             });
             let _ = writeln!(out, "{}", body.as_deref().unwrap_or("{}"));
         }
@@ -53,7 +53,7 @@ pub fn state_text(state: &State, schemas: &Schemas, only: Option<&Address>) -> S
             let place = Place::unchanged(&value, Some(&secret));
             let ty = serde_json::from_str(output.ty.get()).ok().and_then(|ty| Type::from_json(&ty).ok());
             let diff = ty.map_or_else(|| of_any(&place), |ty| of_type(&place, &ty));
-            let _ = writeln!(out, "{name} = {}", diff.written(0, LOOK));
+            let _ = writeln!(out, "{name} = {}", diff.written(0, look));
         }
     }
     out

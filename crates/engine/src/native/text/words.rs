@@ -42,9 +42,6 @@ pub fn attribute_name(name: &str) -> String {
     if plain { name.to_owned() } else { quoted(name) }
 }
 
-/// How many characters fit in a line where nobody says how wide a terminal is.
-pub const WIDTH: usize = 77;
-
 /// Paragraphs in lines of that many characters. Lines that begin with a space are left as they are.
 pub fn wrapped(text: &str, width: usize) -> String {
     let wrap = |line: &str| if line.starts_with(' ') { line.to_owned() } else { wrapped_line(line, width) };
@@ -71,11 +68,6 @@ fn wrapped_line(line: &str, width: usize) -> String {
         rest = &rest[end..];
     }
     out
-}
-
-/// A line across, with an empty one before it.
-pub fn rule() -> String {
-    format!("\n{}", "─".repeat(WIDTH))
 }
 
 #[cfg(test)]

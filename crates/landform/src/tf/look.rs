@@ -1,0 +1,77 @@
+//! Commands that only look: `show`, `validate`, `version`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+use landform_engine::EngineError;
+
+use super::Failure;
+use super::commands::{engine, open, read_state};
+use super::options::{Common, ShowOptions, ValidateOptions, VersionOptions};
+use super::saved::Saved;
+use super::{diagnostics, messages, screen};
+
+pub async fn show(folder: &Path, options: ShowOptions) -> Result<ExitCode, Failure> {
+    let engine = engine(folder, &Common::default());
+    if let Some(path) = &options.plan {
+        let saved = Saved::read(path)?;
+        if options.json {
+            println!("{}", saved.plan.json);
+        } else {
+            print!("{}", saved.pages.on(screen::ink()));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let state = read_state(Path::new("terraform.tfstate"))?;
+    let opened = open(folder, BTreeMap::new(), state)?;
+    if options.json {
+        println!("{}", engine.show_state(&opened.workspace).await?);
+    } else {
+        print!("{}", engine.state_text(&opened.workspace, screen::ink()).await?);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub async fn validate(folder: &Path, options: &ValidateOptions) -> Result<ExitCode, Failure> {
+    let opened = open(folder, BTreeMap::new(), None)?;
+    let outcome = engine(folder, &Common::default()).validate(&opened.workspace).await;
+    let (found, end) = match outcome {
+        Ok(warnings) => (warnings, ExitCode::SUCCESS),
+        Err(EngineError::Diagnostics(diagnostics)) if options.json => (diagnostics, ExitCode::FAILURE),
+        Err(error) => return Err(error.into()),
+    };
+    let ink = screen::ink();
+    if options.json {
+        let json = serde_json::to_string_pretty(&messages::validated_json(&found)).map_err(anyhow::Error::from)?;
+        println!("{json}");
+    } else if found.is_empty() {
+        println!("{}\n", ink.say("[green][bold]Success![reset] The configuration is valid."));
+    } else {
+        diagnostics::diagnostics(&found, false, false);
+        let text = "[green][bold]Success![reset] The configuration is valid, but there were some validation warnings as shown \
+                    above.";
+        println!("{}\n", screen::sheet().wrapped(&ink.say(text)));
+    }
+    Ok(end)
+}
+
+/// What this is, which OpenTofu it works as, and the providers that the folder has chosen.
+pub fn version(folder: &Path, options: &VersionOptions) -> Result<ExitCode, Failure> {
+    let tofu = landform_engine::state::TERRAFORM_VERSION;
+    let lock = landform_registry::LockFile::of_folder(folder).map_err(anyhow::Error::from)?;
+    let providers: BTreeMap<String, String> =
+        lock.selections().map(|(source, locked)| (source.to_string(), locked.version.to_string())).collect();
+    let platform = landform_registry::platform();
+    if options.json {
+        let json = serde_json::json!({
+            "terraform_version": tofu, "platform": platform, "provider_selections": providers,
+            "landform_version": env!("CARGO_PKG_VERSION"),
+        });
+        println!("{}", serde_json::to_string_pretty(&json).map_err(anyhow::Error::from)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("Landform v{}, working as OpenTofu v{tofu}\non {platform}", env!("CARGO_PKG_VERSION"));
+    providers.iter().for_each(|(source, version)| println!("+ provider {source} v{version}"));
+    Ok(ExitCode::SUCCESS)
+}
