@@ -46,12 +46,12 @@ pub async fn validate(folder: &Path, options: &ValidateOptions) -> Result<ExitCo
         let json = serde_json::to_string_pretty(&messages::validated_json(&found)).map_err(anyhow::Error::from)?;
         println!("{json}");
     } else if found.is_empty() {
-        println!("{}\n", ink.say("[green][bold]Success![reset] The configuration is valid."));
+        println!("{}", ink.say("[green][bold]Success![reset] The configuration is valid."));
     } else {
         diagnostics::diagnostics(&found, false, false);
         let text = "[green][bold]Success![reset] The configuration is valid, but there were some validation warnings as shown \
                     above.";
-        println!("{}\n", screen::sheet().wrapped(&ink.say(text)));
+        println!("{}", screen::sheet().wrapped(&ink.say(text)));
     }
     Ok(end)
 }
