@@ -67,7 +67,7 @@ fn json_becomes_the_declared_type() {
     assert_eq!(error.0[0].summary, "Invalid value for input variable");
     assert_eq!(
         error.0[0].detail,
-        "The given value is not suitable for var.list declared at main.tf:4,1-16: a number is required."
+        "Unsuitable value for var.list set using -var=\"list=...\": a number is required."
     );
 }
 
