@@ -206,6 +206,8 @@ resource "terraform_data" "a" {
 }
 resource "terraform_data" "b" {
   count = var.n == 1 ? 1 : 0
+  # Otherwise it is a matter of luck which of the two is told of first.
+  depends_on = [terraform_data.a]
 }
 output "o" { value = terraform_data.a.output }
 check "one" {

@@ -11,6 +11,22 @@ pub fn block_around(file: &str, text: &str, offset: usize) -> Option<String> {
     scanner.block_around(offset)
 }
 
+/// The innermost bracket of this kind that is not closed by the end of the text, if it is the innermost of all.
+pub(crate) fn unclosed(text: &str, kind: char) -> Option<usize> {
+    let mut scanner = Scanner { text, at: 0 };
+    let mut open = Vec::new();
+    while let Some(next) = scanner.rest().chars().next() {
+        match next {
+            '{' | '[' | '(' => open.push((scanner.at, next)),
+            '}' | ']' | ')' => drop(open.pop()),
+            _ if scanner.skip_token(next) => continue,
+            _ => {}
+        }
+        scanner.at += next.len_utf8();
+    }
+    open.last().filter(|(_, found)| *found == kind).map(|(at, _)| *at)
+}
+
 /// The objects and lists that are open at a byte.
 fn json_path(text: &[u8], offset: usize) -> String {
     enum Open {

@@ -210,14 +210,22 @@ impl Source {
         if rest.is_some_and(|rest| rest.trim().is_empty()) && self.text.contains('{') {
             let detail = "There is no closing brace for this block before the end of the file. This may be caused by \
                           incorrect brace nesting elsewhere in this file.";
-            return Diagnostic::new("Unclosed configuration block", detail).at(range).into();
+            let summary = "Unclosed configuration block";
+            let (place, _) = crate::syntax::place(&self.text, at.offset(), summary);
+            return Diagnostic::new(summary, detail).at(self.range(Some(place))).into();
         }
         let named = crate::syntax::mistakes(&self.text, at.offset(), error.message());
         if named.is_empty() {
             return Diagnostic::new("Invalid syntax", error.message()).at(range).into();
         }
         let each = |(summary, detail): (&str, String)| {
-            Diagnostic::new(summary, detail.replace(crate::syntax::FILE, &range.file)).at(range.clone())
+            let (place, from) = crate::syntax::place(&self.text, at.offset(), summary);
+            let problem = Diagnostic::new(summary, detail.replace(crate::syntax::FILE, &range.file));
+            let problem = problem.at(self.range(Some(place.clone())));
+            match from {
+                Some(from) => problem.within(self.range(Some(from..place.end))),
+                None => problem,
+            }
         };
         Diagnostics(named.into_iter().map(each).collect())
     }

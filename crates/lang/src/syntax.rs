@@ -24,7 +24,10 @@ pub(crate) fn mistakes(text: &str, offset: usize, message: &str) -> Vec<(&'stati
         return redefined(before, &line);
     }
     if message.contains("escape sequence") {
-        let symbol = next.unwrap_or_default();
+        // The parser may have stopped behind it.
+        let line_start = before.len() - line_before.len();
+        let selector = text[line_start..].lines().next().and_then(|line| bad_escape(line, line_before.len()));
+        let symbol = selector.or(next).unwrap_or_default();
         let detail = format!("The symbol \"{symbol}\" is not a valid escape sequence selector.");
         return vec![("Invalid escape sequence", detail)];
     }
@@ -41,6 +44,11 @@ pub(crate) fn mistakes(text: &str, offset: usize, message: &str) -> Vec<(&'stati
     }
     if quotes(&line) % 2 == 1 && !message.contains("template") {
         return said(&[MULTI_LINE, UNTERMINATED]);
+    }
+    if message.contains("newline or eof") && next == Some(',') {
+        let detail = "Argument definitions must be separated by newlines, not commas. An argument definition must end with a \
+                      newline.";
+        return said(&[("Unexpected comma after argument", detail)]);
     }
     if message.contains("newline or eof") {
         return [foreign(next), said(&[NEWLINE])].concat();
@@ -113,6 +121,46 @@ pub(crate) fn mistakes(text: &str, offset: usize, message: &str) -> Vec<(&'stati
         };
     }
     Vec::new()
+}
+
+/// What follows the backslash that begins no escape sequence: the nearest one before the place, or on it.
+fn bad_escape(line: &str, at: usize) -> Option<char> {
+    let mut characters = line.char_indices().peekable();
+    let mut found = None;
+    while let Some((index, character)) = characters.next() {
+        if character != '\\' || index > at {
+            continue;
+        }
+        let (_, selector) = characters.next()?;
+        if !matches!(selector, 'n' | 'r' | 't' | '"' | '\\' | 'u' | 'U') {
+            found = found.or(Some(selector));
+        }
+    }
+    found
+}
+
+/// Where HCL's parser places a mistake of this name that ours has found at `offset`, and from where on it shows the text.
+pub(crate) fn place(text: &str, offset: usize, summary: &str) -> (std::ops::Range<usize>, Option<usize>) {
+    let here = offset..offset;
+    let before = text.get(..offset).unwrap_or(text);
+    match summary {
+        "Unclosed configuration block" => {
+            let open = crate::context::unclosed(text, '{');
+            (open.map_or(here, |at| at..at + 1), None)
+        }
+        "Missing item separator" => (here, crate::context::unclosed(before, '[')),
+        "Missing argument separator" => {
+            let open = crate::context::unclosed(before, '(');
+            let name = |at: usize| before[..at].rfind(|one: char| !(one.is_alphanumeric() || "_-:".contains(one)));
+            (here, open.map(|at| name(at).map_or(0, |behind| behind + 1)))
+        }
+        // It is missing where the line ends, not where the next one begins.
+        "Invalid attribute name" => {
+            let end = before.trim_end().len();
+            (end..end + 1, None)
+        }
+        _ => (here, None),
+    }
 }
 
 /// A character that the language has no use for, or not this one.

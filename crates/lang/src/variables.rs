@@ -142,8 +142,22 @@ fn read_file(path: &Path, name: &str) -> Result<Inputs, Diagnostics> {
                 inputs.insert(attribute.key.as_str().to_owned(), (InputSource::Expression(expr), origin));
             }
             Structure::Block(block) => {
-                let detail = "Blocks are not allowed here.";
-                let summary = format!("Unexpected {:?} block", block.ident.as_str());
+                let declared = block.labels.first().filter(|_| block.ident.as_str() == "variable");
+                let (summary, detail) = match declared.map(|label| label.as_str()) {
+                    Some(variable) => (
+                        "Variable declaration in .tfvars file".to_owned(),
+                        format!(
+                            "A .tfvars file is used to assign values to variables that have already been declared in .tf files, \
+                             not to declare new variables. To declare variable {variable:?}, place this block in one of your .tf \
+                             files, such as variables.tf.\n\nTo set a value for this variable in {name}, use the definition \
+                             syntax instead:\n    {variable} = <value>"
+                        ),
+                    ),
+                    None => (
+                        format!("Unexpected {:?} block", block.ident.as_str()),
+                        "Blocks are not allowed here.".to_owned(),
+                    ),
+                };
                 found.push(Diagnostic::new(summary, detail).at(body.place(&block.ident)));
             }
         }

@@ -36,10 +36,10 @@ use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
 pub use clock::now;
-pub use config::{backends, collect_variables, unkept_variables};
+pub use config::{backends, collect_variables, read_root, unkept_variables};
 pub use console::Console;
 pub use landform_lang::VariableFlag;
-pub use landform_lang::block_around;
+pub use landform_lang::{block_around, did_you_mean};
 pub use ports::{Located, Providers, Requirement};
 use text::Readable;
 pub use text::{Ink, Sheet, difference_text, quoted, wrapped};
@@ -143,7 +143,8 @@ impl Native {
         let tree = config::unsupported(workspace, &self.trees)?.map_err(EngineError::Unsupported)?;
         let config = Config::without_inputs(tree, workspace).map_err(config::failure)?;
         let session = Session::new(&*self.providers, workspace);
-        let found = plan::validate(&config, &session).await;
+        let mut found = plan::validate(&config, &session).await;
+        config.locate(&mut found);
         let mut warnings = [config.warnings(), session.warnings.take()].concat();
         config.locate(&mut warnings);
         if found.is_empty() { Ok(warnings) } else { Err(config::failure([found, warnings].concat())) }

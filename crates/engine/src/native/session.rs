@@ -13,7 +13,7 @@ use super::ports::{Located, Providers, Requirement};
 use super::show::{Schemas, source_of};
 use super::warnings::Warnings;
 use crate::state::TERRAFORM_VERSION;
-use crate::{Diagnostic, Severity, Workspace};
+use crate::{Diagnostic, Seen, Severity, Workspace};
 
 /// What OpenTofu 1.12.6 tells a provider about its own version: the Terraform that it is compatible with, since providers
 /// make decisions by it.
@@ -220,7 +220,7 @@ fn accept(address: &str, diagnostics: landform_protocol::Diagnostics) -> Outcome
         detail: diagnostic.detail,
         address: Some(address.to_owned()),
         range: None,
-        seen: Default::default(),
+        seen: Box::new(Seen { argument: Some(diagnostic.attribute.unwrap_or_default()), ..Seen::default() }),
     };
     let diagnostics: Vec<Diagnostic> = diagnostics.into_iter().map(translate).collect();
     if diagnostics.iter().any(Diagnostic::is_error) { Err(diagnostics) } else { Ok(()) }

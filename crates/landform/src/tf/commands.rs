@@ -26,7 +26,14 @@ use super::stream;
 
 pub async fn run(options: Options) -> Result<ExitCode, Failure> {
     if let Some(folder) = &options.chdir {
-        std::env::set_current_dir(folder).with_context(|| format!("cannot change to {}", folder.display()))?;
+        if let Err(error) = std::env::set_current_dir(folder) {
+            let why = match error.kind() {
+                std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
+                _ => error.to_string(),
+            };
+            eprintln!("Error handling -chdir option: chdir {}: {why}", folder.display());
+            return Ok(ExitCode::FAILURE);
+        }
     }
     let folder = std::env::current_dir()?;
     let elsewhere = match &options.command {
@@ -81,11 +88,16 @@ pub fn open(folder: &Path, variables: BTreeMap<String, Variable>, state: Option<
 }
 
 fn mode(common: &Common) -> Result<Mode, Failure> {
-    if common.refresh_only && !common.refresh {
-        return Err(anyhow!("-refresh-only and -refresh=false cannot be used together").into());
-    }
+    let usage = |summary: &str, detail: &str| Err(Failure::Usage(Diagnostic::error(summary, detail)));
     match (common.destroy, common.refresh_only) {
-        (true, true) => Err(anyhow!("-destroy and -refresh-only cannot be used together").into()),
+        (true, true) => {
+            usage("Incompatible plan mode options", "The -destroy and -refresh-only options are mutually-exclusive.")
+        }
+        (false, true) if !common.refresh => usage(
+            "Incompatible refresh options",
+            "It doesn't make sense to use -refresh-only at the same time as -refresh=false, because OpenTofu would have nothing \
+             to do.",
+        ),
         (true, false) => Ok(Mode::Destroy),
         (false, true) => Ok(Mode::RefreshOnly),
         (false, false) => Ok(Mode::Normal),
@@ -174,7 +186,9 @@ fn prepare(folder: &Path, common: &Common, operation: &str) -> Result<(StateFile
     }
     let mut file = StateFile::open(&common.state, operation, &common.locking()?)?;
     recover(&mut file)?;
-    let variables = native::collect_variables(folder, &common.variable_flags()?)?;
+    let mut tell =
+        |warnings: Vec<Diagnostic>| diagnostics::diagnostics(&warnings, common.json, common.compact_warnings);
+    let variables = native::read_root(folder, &common.variable_flags()?, &mut tell)?;
     let opened = open(folder, variables, file.read()?)?;
     Ok((file, opened))
 }
@@ -228,11 +242,9 @@ async fn plan(folder: &Path, options: PlanOptions) -> Result<ExitCode, Failure> 
         }
         diagnostics::diagnostics(&draft.warnings(), false, common.compact_warnings);
         if draft.effective() {
-            println!(
-                "{}\n\nNote: You didn't use the -out option to save this plan, so OpenTofu can't\nguarantee to take exactly \
-                 these actions if you run \"tofu apply\" now.",
-                screen::sheet().rule()
-            );
+            let note = "Note: You didn't use the -out option to save this plan, so OpenTofu can't guarantee to take exactly these \
+                        actions if you run \"tofu apply\" now.";
+            println!("{}\n\n{}", screen::sheet().rule(), screen::sheet().wrapped(note));
         }
         return Ok(code(draft.effective()));
     }

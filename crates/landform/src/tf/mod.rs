@@ -22,11 +22,12 @@ mod state;
 mod state_file;
 mod stream;
 mod taint;
+mod usage;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use landform_engine::{EngineError, Unsupported};
+use landform_engine::{Diagnostic, EngineError, Unsupported};
 
 use handover::{Wanted, hand_over};
 use options::Options;
@@ -44,26 +45,39 @@ pub async fn run(args: Vec<OsString>) -> ExitCode {
         return hand_over(wanted, &[reason("LANDFORM_ENGINE=cli")], &args);
     }
     screen::choose_ink(&args);
+    let args = match args.iter().position(|arg| !arg.to_str().is_some_and(|arg| arg.starts_with("-chdir="))) {
+        // Another name of a command.
+        Some(at) if matches!(args[at].to_str(), Some("-version" | "--version" | "-v")) => {
+            args[..at].iter().cloned().chain(["version".into()]).chain(args[at + 1..].iter().cloned()).collect()
+        }
+        _ => args,
+    };
     let options = match Options::read(args.clone()) {
         Ok(options) => options,
         Err(error) => {
-            if let Some(foreign) = options::foreign(&error) {
+            if let Some(foreign) = usage::foreign(&error) {
                 return hand_over(wanted, &[reason(&foreign)], &args);
             }
-            let _ = error.print();
-            return if error.use_stderr() { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+            return usage::explain(&error, &args);
         }
     };
     // Only before the folder is changed to: what is handed over does that itself.
     let begun = std::env::current_dir();
     let json = options.streams_json();
-    match commands::run(options).await {
+    match commands::run(options).await.map_err(usage::of_flags) {
         Ok(code) => code,
         Err(Failure::Engine(EngineError::Unsupported(reasons))) => {
             if let Ok(begun) = begun {
                 let _ = std::env::set_current_dir(begun);
             }
             hand_over(wanted, &reasons, &args)
+        }
+        Err(Failure::Usage(problem)) => {
+            diagnostics::diagnostics(&[problem], json, false);
+            let words: Vec<&str> =
+                args.iter().filter_map(|arg| arg.to_str()).filter(|arg| !arg.starts_with('-')).collect();
+            usage::hint(&words);
+            ExitCode::FAILURE
         }
         Err(failure) => {
             diagnostics::failure(&failure, json);
@@ -79,6 +93,8 @@ fn reason(construct: &str) -> Unsupported {
 /// Why a command did not do what it was asked for.
 enum Failure {
     Engine(EngineError),
+    /// The command line asks for what goes not together.
+    Usage(Diagnostic),
     Other(anyhow::Error),
 }
 

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::error::{ContextKind, ErrorKind};
 use clap::{Args, Parser, Subcommand};
 use landform_engine::native::VariableFlag;
+use landform_engine::{Diagnostic, EngineError};
 
+use super::Failure;
 use super::state_file::Locking;
 
 #[derive(Parser, Debug)]
@@ -106,7 +107,7 @@ pub struct TaintOptions {
 }
 
 impl TaintOptions {
-    pub fn locking(&self) -> anyhow::Result<Locking> {
+    pub fn locking(&self) -> Result<Locking, Failure> {
         locking(self.lock, &self.lock_timeout)
     }
 }
@@ -202,7 +203,7 @@ pub struct Common {
     /// Write JSON, one event a line.
     #[arg(long)]
     pub json: bool,
-    /// Accepted; nothing here is coloured.
+    /// Without colours and boxes.
     #[arg(long)]
     pub no_color: bool,
     /// How many objects are worked on at one time.
@@ -291,26 +292,34 @@ pub struct OutputOptions {
 }
 
 impl Common {
-    pub fn locking(&self) -> anyhow::Result<Locking> {
+    pub fn locking(&self) -> Result<Locking, Failure> {
         locking(self.lock, &self.lock_timeout)
     }
 
-    pub fn variable_flags(&self) -> anyhow::Result<Vec<VariableFlag>> {
+    pub fn variable_flags(&self) -> Result<Vec<VariableFlag>, EngineError> {
         let read = |flag: &String| match flag.split_once(':') {
             Some(("file", path)) => Ok(VariableFlag::File(PathBuf::from(path))),
             Some((_, assignment)) => match assignment.split_once('=') {
                 Some((name, value)) => Ok(VariableFlag::Var { name: name.trim().to_owned(), value: value.to_owned() }),
-                None => Err(anyhow::anyhow!("-var wants NAME=VALUE, not {assignment:?}")),
+                None => {
+                    let detail = format!(
+                        "The given -var option {assignment:?} is not correctly specified. Must be a variable name and value \
+                         separated by an equals sign, like -var=\"key=value\"."
+                    );
+                    Err(EngineError::Diagnostics(vec![Diagnostic::error("Invalid -var option", detail)]))
+                }
             },
-            None => Err(anyhow::anyhow!("{flag:?} sets no variable")),
+            None => Ok(VariableFlag::Var { name: flag.clone(), value: String::new() }),
         };
         self.variables.iter().map(read).collect()
     }
 }
 
-fn locking(lock: bool, timeout: &str) -> anyhow::Result<Locking> {
-    let wait = go_duration(timeout)
-        .ok_or_else(|| anyhow::anyhow!("-lock-timeout wants a duration such as 30s, not {timeout:?}"))?;
+fn locking(lock: bool, timeout: &str) -> Result<Locking, Failure> {
+    let wait = go_duration(timeout).ok_or_else(|| {
+        let detail = format!("invalid value {timeout:?} for flag -lock-timeout: parse error");
+        Failure::Usage(Diagnostic::error("Failed to parse command-line flags", detail))
+    })?;
     Ok(if lock { Locking::Within(wait) } else { Locking::Without })
 }
 
@@ -352,19 +361,6 @@ impl Options {
     }
 }
 
-/// A command or a flag that is none of ours, but may be one of OpenTofu's.
-pub fn foreign(error: &clap::Error) -> Option<String> {
-    let named = |kind: ContextKind| error.get(kind).map(ToString::to_string);
-    match error.kind() {
-        ErrorKind::InvalidSubcommand => Some(format!("command {}", named(ContextKind::InvalidSubcommand)?)),
-        ErrorKind::UnknownArgument => {
-            let flag = named(ContextKind::InvalidArg)?;
-            flag.starts_with("--").then(|| format!("flag {}", &flag[1..]))
-        }
-        _ => None,
-    }
-}
-
 /// OpenTofu's flags have one dash, clap wants two. `-var` and `-var-file` become one flag, so that their order stays.
 fn with_double_dashes(args: Vec<OsString>) -> Vec<OsString> {
     let mut args = args.into_iter();
@@ -381,6 +377,15 @@ fn with_double_dashes(args: Vec<OsString>) -> Vec<OsString> {
         let takes_value =
             matches!(name, "var" | "var-file" | "out" | "state" | "replace" | "chdir" | "parallelism" | "lock-timeout");
         let value = if value.is_none() && takes_value { args.next() } else { value };
+        if value.is_none() && takes_value {
+            // That there should be one is said with all else that is wrong.
+            read.push(OsString::from(if name.starts_with("var") {
+                "--variable".to_owned()
+            } else {
+                format!("--{name}")
+            }));
+            continue;
+        }
         let mut flag = OsString::from(match name {
             "var" => "--variable=value:".to_owned(),
             "var-file" => "--variable=file:".to_owned(),
@@ -434,10 +439,11 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_refused() {
+        assert!(Options::read(vec!["plan".into(), "-out".into()]).is_err());
         assert!(Options::read(vec!["plan".into(), "-frobnicate".into()]).is_err());
         let foreign = |args: &[&str]| {
             let error = Options::read(args.iter().map(OsString::from).collect()).unwrap_err();
-            super::foreign(&error)
+            super::super::usage::foreign(&error)
         };
         assert_eq!(foreign(&["plan", "-target=a.b"]).as_deref(), Some("flag -target"));
         assert_eq!(foreign(&["workspace", "list"]).as_deref(), Some("command workspace"));

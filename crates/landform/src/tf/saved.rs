@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use landform_engine::native::Ink;
-use landform_engine::{EngineError, Plan, Unsupported, Variable};
+use landform_engine::{Diagnostic, EngineError, Plan, Unsupported, Variable};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,7 +64,15 @@ impl Saved {
     }
 
     pub fn read(path: &Path) -> Result<Saved, Failure> {
-        let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let bytes = std::fs::read(path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                let name = path.display().to_string();
+                let summary = format!("Failed to load {name:?} as a plan file");
+                let detail = format!("Error: stat {name}: no such file or directory");
+                Failure::Engine(EngineError::Diagnostics(vec![Diagnostic::error(summary, detail)]))
+            }
+            _ => anyhow::Error::from(error).context(format!("cannot read {}", path.display())).into(),
+        })?;
         if bytes.starts_with(OPENTOFU) {
             let construct = format!("plan of OpenTofu in {}", path.display());
             return Err(EngineError::Unsupported(vec![Unsupported { construct, range: None }]).into());

@@ -14,13 +14,13 @@ pub(super) fn merged(mut base: Node, overrides: &Body) -> (Node, Vec<Diagnostic>
             continue;
         };
         let outcome = match block.ident.as_str() {
-            "locals" => merge_locals(&mut base, block),
+            "locals" => merge_locals(&mut base, block, overrides),
             "terraform" => {
                 merge_terraform(&mut base, block);
                 Ok(())
             }
             "provider" => merge_provider(&mut base, block),
-            "variable" | "output" | "module" | "resource" | "data" => merge_block(&mut base, block),
+            "variable" | "output" | "module" | "resource" | "data" => merge_block(&mut base, block, overrides),
             "moved" | "removed" | "import" | "check" => Err(cannot(block)),
             // Whatever it is, it is looked at with the rest.
             _ => {
@@ -37,7 +37,13 @@ pub(super) fn merged(mut base: Node, overrides: &Body) -> (Node, Vec<Diagnostic>
 
 fn cannot(block: &Block) -> Diagnostic {
     let kind = block.ident.as_str();
-    let detail = format!("A {kind} block may appear only in primary files, not in override files.");
+    let what = match kind {
+        "moved" => "Records of moved objects",
+        "removed" => "Removed blocks",
+        "import" => "Import blocks",
+        _ => "Check blocks",
+    };
+    let detail = format!("{what} can appear only in normal files, not in override files.");
     Diagnostic::new(format!("Cannot override '{kind}' blocks"), detail)
 }
 
@@ -49,25 +55,46 @@ fn same<'a>(base: &'a mut Node, block: &Block) -> Option<&'a mut Block> {
     base.blocks_mut().find(|other| other.ident.as_str() == block.ident.as_str() && labels(other) == labels(block))
 }
 
-fn merge_block(base: &mut Node, block: &Block) -> Result<(), Diagnostic> {
+fn merge_block(base: &mut Node, block: &Block, overrides: &Body) -> Result<(), Diagnostic> {
     let names = labels(block);
     let kind = block.ident.as_str();
     let Some(target) = same(base, block) else {
-        let (summary, what) = match kind {
-            "variable" => ("Missing base variable declaration to override", format!("variable named {:?}", names)),
-            "output" => ("Missing base output definition to override", format!("output named {:?}", names)),
-            "module" => ("Missing module call to override", format!("module call named {:?}", names)),
-            "data" => ("Missing data resource to override", format!("data resource named {:?}", names)),
-            _ => ("Missing resource to override", format!("resource named {:?}", names)),
+        let name = names.last().copied().unwrap_or_default();
+        let resource_type = names.first().copied().unwrap_or_default();
+        let (summary, what, which) = match kind {
+            "variable" => (
+                "Missing base variable declaration to override",
+                format!("variable named {name:?}"),
+                "a variable that was already declared",
+            ),
+            "output" => (
+                "Missing base output definition to override",
+                format!("output named {name:?}"),
+                "an output that was already defined",
+            ),
+            "module" => (
+                "Missing module call to override",
+                format!("module call named {name:?}"),
+                "a module call that was defined",
+            ),
+            "data" => (
+                "Missing data resource to override",
+                format!("{resource_type} data resource named {name:?}"),
+                "a data block defined",
+            ),
+            _ => (
+                "Missing resource to override",
+                format!("{resource_type} resource named {name:?}"),
+                "a resource block defined",
+            ),
         };
-        let detail = format!(
-            "There is no {what}. An override file can only override what was already declared in a primary configuration \
-             file."
-        );
+        let detail =
+            format!("There is no {what}. An override file can only override {which} in a primary configuration file.");
         return Err(Diagnostic::new(summary, detail));
     };
-    if block.body.has_attribute("depends_on") && kind != "variable" {
-        return Err(Diagnostic::new("Unsupported override", "The depends_on argument may not be overridden."));
+    if let Some(attribute) = block.body.get_attribute("depends_on").filter(|_| kind != "variable") {
+        let problem = Diagnostic::new("Unsupported override", "The depends_on argument may not be overridden.");
+        return Err(problem.at(overrides.place(&attribute.key)));
     }
     match kind {
         // Their conditions are no part of what can be overridden.
@@ -126,7 +153,7 @@ fn set(body: &mut Node, attribute: &Attribute) {
     body.push(attribute.clone());
 }
 
-fn merge_locals(base: &mut Node, block: &Block) -> Result<(), Diagnostic> {
+fn merge_locals(base: &mut Node, block: &Block, overrides: &Body) -> Result<(), Diagnostic> {
     for attribute in block.body.attributes() {
         let name = attribute.key.as_str();
         let Some(target) = base.get_blocks_mut("locals").find(|locals| locals.body.has_attribute(name)) else {
@@ -134,7 +161,8 @@ fn merge_locals(base: &mut Node, block: &Block) -> Result<(), Diagnostic> {
                 "There is no local value named {name:?}. An override file can only override a local value that was already \
                  defined in a primary configuration file."
             );
-            return Err(Diagnostic::new("Missing base local value definition to override", detail));
+            let problem = Diagnostic::new("Missing base local value definition to override", detail);
+            return Err(problem.at(overrides.place(&attribute.key)));
         };
         set(&mut target.body, attribute);
     }

@@ -65,10 +65,7 @@ fn json_becomes_the_declared_type() {
     );
     let error = value("list", InputSource::Json(json!(["x"]))).unwrap_err();
     assert_eq!(error.0[0].summary, "Invalid value for input variable");
-    assert_eq!(
-        error.0[0].detail,
-        "Unsuitable value for var.list set using -var=\"list=...\": a number is required."
-    );
+    assert_eq!(error.0[0].detail, "Unsuitable value for var.list set using -var=\"list=...\": a number is required.");
 }
 
 #[test]

@@ -40,8 +40,12 @@ pub fn changed(
             if answer.legacy_type_system {
                 tracing::debug!(%address, problem, "tolerated: a result of a provider with the legacy type system");
             } else {
-                let what = format!("produced an unexpected new value ({problem})");
-                diagnostics.push(bound.broken(address, "Provider produced inconsistent result after apply", &what));
+                let words = format!(
+                    "When applying changes to {address}, provider {:?} produced an unexpected new value: {problem}.",
+                    bound.address.to_string()
+                );
+                let summary = "Provider produced inconsistent result after apply";
+                diagnostics.push(bound.blamed(address, summary, words));
             }
         }
     }

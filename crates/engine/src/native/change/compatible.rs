@@ -1,6 +1,7 @@
 use landform_cty::{Mark, Path, Step, Type, Value};
 use landform_protocol::{Block, NestedBlock, Nesting};
 
+use super::spelled::spelled;
 use super::{child, part, path_text};
 
 /// In what `actual` breaks the promises of `planned`: what was known must stay, what was unknown may become anything
@@ -95,8 +96,8 @@ fn check_value(planned: &Value, actual: &Value, path: &[Step], found: &mut Vec<S
     }
     match (planned.is_null(), actual.is_null()) {
         (true, true) => return,
-        (false, true) => return report(found, path, format!("was {}, but now null", shown(planned))),
-        (true, false) => return report(found, path, format!("was null, but now {}", shown(actual))),
+        (false, true) => return report(found, path, format!("was {}, but now null", spelled(planned))),
+        (true, false) => return report(found, path, format!("was null, but now {}", spelled(actual))),
         (false, false) => {}
     }
     if !actual.is_known() {
@@ -113,7 +114,7 @@ fn check_value(planned: &Value, actual: &Value, path: &[Step], found: &mut Vec<S
     }
     if planned.as_sequence().is_none() && planned.as_mapping().is_none() {
         if planned.data != actual.data {
-            report(found, path, format!("was {}, but now {}", shown(planned), shown(actual)));
+            report(found, path, format!("was {}, but now {}", spelled(planned), spelled(actual)));
         }
         return;
     }
@@ -162,8 +163,4 @@ fn fits_type(ty: &Type, planned: &Type) -> bool {
         }
         _ => ty == planned,
     }
-}
-
-fn shown(value: &Value) -> String {
-    format!("{value:?}")
 }

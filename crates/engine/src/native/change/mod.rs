@@ -6,6 +6,7 @@ mod ignore;
 mod marks;
 mod normalise;
 mod proposed;
+mod spelled;
 mod valid;
 
 pub use compatible::incompatibilities;

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use landform_cty::{Path, Step, Value};
 use landform_protocol::{Attribute, AttributeKind, Block, NestedBlock, Nesting};
 
+use super::spelled::spelled;
 use super::{child, part, path_text, unrefined};
 
 /// In what a provider's plan oversteps what it may decide: configured values are to be taken as they are, or left as
@@ -121,15 +122,26 @@ fn check_attribute(
         return;
     }
     if config.is_null() {
-        return report(found, path, "planned value for a non-computed attribute");
+        return match attribute.sensitive {
+            true => report(found, path, "sensitive planned value for a non-computed attribute"),
+            false => report(found, path, format!("planned value {} for a non-computed attribute", spelled(planned))),
+        };
     }
     if planned.is_null() && attribute.write_only {
         return;
     }
     let AttributeKind::Nested { nesting, attributes } = &attribute.kind else {
-        let against = if prior.is_null() { "config value" } else { "config value nor prior value" };
+        let shown = |value: &Value| match attribute.sensitive {
+            true => String::new(),
+            false => format!(" {}", spelled(value)),
+        };
         let secret = if attribute.sensitive { "sensitive " } else { "" };
-        return report(found, path, format!("{secret}planned value does not match {against}"));
+        let mut problem =
+            format!("{secret}planned value{} does not match config value{}", shown(planned), shown(config));
+        if !prior.is_null() {
+            problem.push_str(&format!(" nor prior value{}", shown(prior)));
+        }
+        return report(found, path, problem);
     };
     if presence(config, planned, path, found) {
         return;

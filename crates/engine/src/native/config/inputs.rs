@@ -72,8 +72,18 @@ pub fn unkept(folder: &Path, given: &BTreeMap<String, crate::Variable>) -> Resul
 
 /// Variables of a folder, as `landform tf` collects them: from the environment, from files, and from flags.
 pub fn collect(folder: &Path, flags: &[VariableFlag]) -> Result<BTreeMap<String, crate::Variable>, EngineError> {
+    read_root(folder, flags, &mut |_| {})
+}
+
+/// The same; what reading the folder's own files warns of is told at once. OpenTofu tells it again with the plan.
+pub fn read_root(
+    folder: &Path,
+    flags: &[VariableFlag],
+    tell: &mut dyn FnMut(Vec<Diagnostic>),
+) -> Result<BTreeMap<String, crate::Variable>, EngineError> {
     let failed = |diagnostics| EngineError::Diagnostics(translate(diagnostics));
     let module = landform_lang::load(folder).map_err(failed)?;
+    tell(module.warnings.iter().cloned().map(super::warned::warn).collect());
     let given = landform_lang::collect_inputs(&module, flags, std::env::vars()).map_err(failed)?;
     let (mut variables, mut found) = (BTreeMap::new(), Vec::new());
     for (name, source) in &given {

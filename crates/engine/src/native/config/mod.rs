@@ -19,7 +19,7 @@ use landform_cty::{Mark, Value};
 use landform_lang::{Diagnostics, KeptFiles, Module, Resource, Tree};
 
 pub use graph::{Graph, Node};
-pub use inputs::{collect as collect_variables, unkept as unkept_variables};
+pub use inputs::{collect as collect_variables, read_root, unkept as unkept_variables};
 pub use limits::{range, unsupported};
 pub use sources::provider_address;
 pub use spec::body_spec;
@@ -244,18 +244,25 @@ impl Config {
     /// Says of what providers have found where in the configuration it is.
     pub fn locate(&self, found: &mut [Diagnostic]) {
         for diagnostic in found.iter_mut().filter(|diagnostic| diagnostic.range.is_none()) {
-            let Some(path) = &diagnostic.seen.argument else { continue };
-            let address = diagnostic.address.as_deref().and_then(Address::parse);
-            let Some(resource) = address.and_then(|address| self.resource(&address)) else { continue };
-            let block = self.block(resource);
+            let (Some(path), Some(address)) = (&diagnostic.seen.argument, diagnostic.address.as_deref()) else {
+                continue;
+            };
+            let resource = Address::parse(address).and_then(|address| self.resource(&address));
+            let (body, header, of_check) =
+                match (resource.map(|resource| self.block(resource)), self.provider_config(address)) {
+                    (Some(block), _) => (&block.body, &block.range, block.check.is_some()),
+                    (None, Some((_, block))) => (&block.body, &block.range, false),
+                    (None, None) => continue,
+                };
             let argument = match path.first() {
-                Some(landform_protocol::Step::Attribute(name)) => block.body.argument(name),
+                Some(landform_protocol::Step::Attribute(name)) => body.argument(name),
                 _ => None,
             };
             diagnostic.range = Some(match argument {
                 Some(argument) => range(argument.range()),
-                None => beginning(range(block.range.clone())),
+                None => beginning(range(header.clone())),
             });
+            diagnostic.seen.of_check = of_check;
         }
     }
 

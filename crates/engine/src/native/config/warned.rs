@@ -10,7 +10,7 @@ impl Config {
     }
 }
 
-fn warn(warning: landform_lang::Diagnostic) -> Diagnostic {
+pub fn warn(warning: landform_lang::Diagnostic) -> Diagnostic {
     Diagnostic {
         severity: Severity::Warning,
         range: warning.range.map(range),

@@ -200,7 +200,9 @@ fn seen(condition: &Validation, scope: &At<'_>) -> Box<Seen> {
     // What is ephemeral is kept nowhere, and said nowhere.
     let lasts = |(one, other): &(Value, Value)| ![one, other].iter().any(|side| side.contains_mark(Mark::Ephemeral));
     let sides = sides_of_equality(&condition.condition, scope).filter(lasts);
-    let difference = sides.map(|(one, other)| difference(&one, &other));
+    // Of what is not known yet there is none.
+    let known = |(one, other): &(Value, Value)| one.is_wholly_known() && other.is_wholly_known();
+    let difference = sides.filter(known).map(|(one, other)| difference(&one, &other));
     Box::new(Seen { values: described(&condition.condition, scope, Blame::Neither), difference, ..Seen::default() })
 }
 

@@ -177,10 +177,10 @@ impl Eval<'_> {
             return Err(wrong("Invalid output configuration", detail));
         }
         if value.contains_mark(Mark::Ephemeral) && !output.ephemeral {
-            let detail = format!(
-                "The value that was generated for the output {name:?} is ephemeral, but it is not configured to allow one."
-            );
-            return Err(wrong("Output does not allow ephemeral value", &detail));
+            let detail =
+                "The value that was generated for the output is ephemeral, but it is not configured to allow one.";
+            let problem = Diagnostic::error("Output does not allow ephemeral value", detail);
+            return Err(vec![Diagnostic { range: Some(range(output.value.range())), ..problem }]);
         }
         if value.contains_mark(Mark::Sensitive) && !output.sensitive && root {
             let detail = "To reduce the risk of accidentally exporting sensitive data that was intended to be only \

@@ -175,7 +175,8 @@ impl Bound {
     pub fn resource(&self, address: &Address) -> Outcome<&Schema> {
         self.schema.resources.get(&address.type_name).ok_or_else(|| {
             let (provider, kind) = (short(&self.address), &address.type_name);
-            let detail = format!("The provider {provider} does not support resource type {kind:?}.");
+            let hint = landform_lang::did_you_mean(kind, self.schema.resources.keys().map(String::as_str));
+            let detail = format!("The provider {provider} does not support resource type {kind:?}.{hint}");
             vec![at(address, Diagnostic::error("Invalid resource type", detail))]
         })
     }
@@ -183,7 +184,8 @@ impl Bound {
     pub fn data_source(&self, address: &Address) -> Outcome<&Schema> {
         self.schema.data_sources.get(&address.type_name).ok_or_else(|| {
             let (provider, kind) = (short(&self.address), &address.type_name);
-            let detail = format!("The provider {provider} does not support data source {kind:?}.");
+            let hint = landform_lang::did_you_mean(kind, self.schema.data_sources.keys().map(String::as_str));
+            let detail = format!("The provider {provider} does not support data source {kind:?}.{hint}");
             vec![at(address, Diagnostic::error("Invalid data source", detail))]
         })
     }
@@ -212,10 +214,14 @@ impl Bound {
 
     /// A diagnostic that blames the provider.
     pub fn broken(&self, address: &Address, summary: &str, what: &str) -> Diagnostic {
+        self.blamed(address, summary, format!("Provider {} {what} for {address}.", self.address))
+    }
+
+    /// The same in words of their own.
+    pub fn blamed(&self, address: &Address, summary: &str, words: String) -> Diagnostic {
         let detail = format!(
-            "Provider {} {what} for {address}.\n\nThis is a bug in the provider, which should be reported in the \
-             provider's own issue tracker.",
-            self.address
+            "{words}\n\nThis is a bug in the provider, which should be reported in the \
+             provider's own issue tracker."
         );
         at(address, Diagnostic::error(summary, detail))
     }

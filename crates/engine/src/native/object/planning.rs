@@ -180,7 +180,12 @@ impl Bound {
             return Ok(());
         }
         let broken = |problem: &String| {
-            self.broken(address, "Provider produced invalid plan", &format!("planned an invalid value: {problem}"))
+            let place = if problem.starts_with(['.', '[']) { "" } else { ": " };
+            let words = format!(
+                "Provider {:?} planned an invalid value for {address}{place}{problem}.",
+                self.address.to_string()
+            );
+            self.blamed(address, "Provider produced invalid plan", words)
         };
         if problems.is_empty() { Ok(()) } else { Err(problems.iter().map(broken).collect()) }
     }

@@ -265,7 +265,7 @@ impl<'a> Planner<'a> {
         let problem = |known: &Known| {
             let (provider, _) = self.base.object(&known.address, known.deposed.as_deref())?;
             let missing = !self.config().can_configure(provider);
-            missing.then(|| at(&known.address, missing_provider(&known.address.to_string(), provider)))
+            missing.then(|| at(&known.address, missing_provider(&format!("{} (orphan)", known.address), provider)))
         };
         gone.filter_map(problem).collect()
     }
