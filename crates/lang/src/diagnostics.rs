@@ -48,12 +48,19 @@ pub struct Diagnostic {
     pub summary: String,
     pub detail: String,
     pub range: Option<SourceRange>,
+    /// What else a message shows. Apart, because few look at it, and results carry diagnostics about.
+    pub seen: Box<Seen>,
+}
+
+/// What was seen of what a diagnostic is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
     /// The names in the expression that it is about, with what they stand for; none if it is about no expression.
-    pub values: Option<Box<[(String, String)]>>,
+    pub values: Option<Vec<(String, String)>>,
     /// What is shown around the range, where that is more.
-    pub around: Option<Box<SourceRange>>,
+    pub around: Option<SourceRange>,
     /// The function that was called when it went wrong.
-    pub call: Option<Box<FunctionCall>>,
+    pub call: Option<FunctionCall>,
 }
 
 /// A call of a function, as far as a message tells of it.
@@ -71,9 +78,7 @@ impl Diagnostic {
             summary: summary.into(),
             detail: detail.into(),
             range: None,
-            values: None,
-            around: None,
-            call: None,
+            seen: Box::default(),
         }
     }
 
@@ -98,7 +103,7 @@ impl Diagnostic {
 
     /// Shown together with all of this.
     pub(crate) fn within(mut self, around: SourceRange) -> Diagnostic {
-        self.around.get_or_insert_with(|| Box::new(around));
+        self.seen.around.get_or_insert(around);
         self
     }
 }

@@ -34,7 +34,7 @@ pub use budget::Budget;
 pub use console::{render_type, render_value};
 pub use context::block_around;
 pub use defaults::Defaults;
-pub use diagnostics::{Cause, Diagnostic, Diagnostics, FunctionCall, SourceRange};
+pub use diagnostics::{Cause, Diagnostic, Diagnostics, FunctionCall, Seen, SourceRange};
 pub use eval::{Blame, described, evaluate, sides_of_equality};
 pub use functions::{LEFT_TO_THE_CLI, function_names};
 pub use load::{KeptFiles, OPENTOFU_VERSION, load, required_versions};

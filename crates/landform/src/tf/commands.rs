@@ -25,15 +25,15 @@ use super::state_file::StateFile;
 use super::stream;
 
 pub async fn run(options: Options) -> Result<ExitCode, Failure> {
-    if let Some(folder) = &options.chdir {
-        if let Err(error) = std::env::set_current_dir(folder) {
-            let why = match error.kind() {
-                std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
-                _ => error.to_string(),
-            };
-            eprintln!("Error handling -chdir option: chdir {}: {why}", folder.display());
-            return Ok(ExitCode::FAILURE);
-        }
+    if let Some(folder) = &options.chdir
+        && let Err(error) = std::env::set_current_dir(folder)
+    {
+        let why = match error.kind() {
+            std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
+            _ => error.to_string(),
+        };
+        eprintln!("Error handling -chdir option: chdir {}: {why}", folder.display());
+        return Ok(ExitCode::FAILURE);
     }
     let folder = std::env::current_dir()?;
     let elsewhere = match &options.command {
@@ -88,7 +88,7 @@ pub fn open(folder: &Path, variables: BTreeMap<String, Variable>, state: Option<
 }
 
 fn mode(common: &Common) -> Result<Mode, Failure> {
-    let usage = |summary: &str, detail: &str| Err(Failure::Usage(Diagnostic::error(summary, detail)));
+    let usage = |summary: &str, detail: &str| Err(Failure::Usage(Box::new(Diagnostic::error(summary, detail))));
     match (common.destroy, common.refresh_only) {
         (true, true) => {
             usage("Incompatible plan mode options", "The -destroy and -refresh-only options are mutually-exclusive.")

@@ -18,7 +18,7 @@ pub fn failure(failure: &Failure, json: bool) {
             let detail = format!("The given plan file can no longer be applied because {why}.");
             diagnostics(&[Diagnostic::error("Saved plan is stale", detail)], json, false);
         }
-        Failure::Usage(problem) => diagnostics(std::slice::from_ref(problem), json, false),
+        Failure::Usage(problem) => diagnostics(std::slice::from_ref(&**problem), json, false),
         Failure::Engine(error) => diagnostics(&[Diagnostic::error(error.to_string(), "")], json, false),
         Failure::Other(error) => diagnostics(&[Diagnostic::error(format!("{error:#}"), "")], json, false),
     }

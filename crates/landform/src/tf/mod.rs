@@ -73,7 +73,7 @@ pub async fn run(args: Vec<OsString>) -> ExitCode {
             hand_over(wanted, &reasons, &args)
         }
         Err(Failure::Usage(problem)) => {
-            diagnostics::diagnostics(&[problem], json, false);
+            diagnostics::diagnostics(&[*problem], json, false);
             let words: Vec<&str> =
                 args.iter().filter_map(|arg| arg.to_str()).filter(|arg| !arg.starts_with('-')).collect();
             usage::hint(&words);
@@ -94,7 +94,7 @@ fn reason(construct: &str) -> Unsupported {
 enum Failure {
     Engine(EngineError),
     /// The command line asks for what goes not together.
-    Usage(Diagnostic),
+    Usage(Box<Diagnostic>),
     Other(anyhow::Error),
 }
 

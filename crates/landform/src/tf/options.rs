@@ -318,7 +318,7 @@ impl Common {
 fn locking(lock: bool, timeout: &str) -> Result<Locking, Failure> {
     let wait = go_duration(timeout).ok_or_else(|| {
         let detail = format!("invalid value {timeout:?} for flag -lock-timeout: parse error");
-        Failure::Usage(Diagnostic::error("Failed to parse command-line flags", detail))
+        Failure::Usage(Box::new(Diagnostic::error("Failed to parse command-line flags", detail)))
     })?;
     Ok(if lock { Locking::Within(wait) } else { Locking::Without })
 }

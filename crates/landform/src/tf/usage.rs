@@ -136,7 +136,12 @@ pub fn hint(words: &[&str]) {
         "plan" | "apply" | "destroy" | "validate" | "show" | "output" => {
             eprintln!("\nFor more help on using this command, run:\n  landform tf {command} -help");
         }
-        _ => print!("{}", help(words)),
+        _ => {
+            if words.get(1) != Some(&"list") {
+                eprintln!();
+            }
+            print!("{}", help(words));
+        }
     }
 }
 
@@ -146,7 +151,7 @@ pub fn of_flags(failure: Failure) -> Failure {
         Failure::Engine(EngineError::Diagnostics(mut found))
             if found.len() == 1 && found[0].summary.starts_with("Invalid force-replace address") =>
         {
-            Failure::Usage(found.remove(0))
+            Failure::Usage(Box::new(found.remove(0)))
         }
         other => other,
     }
@@ -251,20 +256,25 @@ fn help(words: &[&str]) -> String {
     for argument in command.get_arguments().filter(|argument| !argument.is_positional()) {
         let text = argument.get_help().map(ToString::to_string).unwrap_or_default();
         let Some(name) = argument.get_long().filter(|name| *name != "help") else { continue };
+        let usual = argument.get_default_values().first().and_then(|value| value.to_str());
+        let said = |flag: &str, text: &str| (flag.to_owned(), text.to_owned());
         match (name, argument.get_value_names()) {
             ("variable", _) => lines.extend([
-                ("-var 'NAME=VALUE'".to_owned(), "Set a variable; may be given several times.".to_owned()),
-                ("-var-file=FILE".to_owned(), "Read variables from a file; may be given several times.".to_owned()),
+                said("-var 'NAME=VALUE'", "Set a variable; may be given several times."),
+                said("-var-file=FILE", "Read variables from a file; may be given several times."),
             ]),
-            ("no-color", _) => lines.push(("-no-color".to_owned(), "Write without colours and boxes.".to_owned())),
-            ("state", _) => lines.push(("-state=FILE".to_owned(), "The state file.".to_owned())),
-            ("json", _) => lines.push(("-json".to_owned(), "Write JSON.".to_owned())),
-            (name, Some([value])) if argument.get_default_values().first().is_none_or(|one| one != "true") => {
+            ("no-color", _) => lines.push(said("-no-color", "Write without colours and boxes.")),
+            ("state", _) => lines.push(said("-state=FILE", "The state file.")),
+            ("json", _) => lines.push(said("-json", "Write JSON.")),
+            ("refresh", _) => lines.push(said("-refresh=false", "Do not ask providers how objects are now.")),
+            ("input", _) => lines.push(said("-input=false", "Do not ask for what is missing.")),
+            ("lock", _) => lines.push(said("-lock=false", "Do not take the state's lock.")),
+            (name, Some([value]))
+                if argument.get_action().takes_values() && !matches!(usual, Some("true" | "false")) =>
+            {
                 lines.push((format!("-{name}={value}"), text));
             }
-            (name, _) if argument.get_default_values().first().is_some_and(|one| one == "true") => {
-                lines.push((format!("-{name}=false"), text));
-            }
+            (name, _) if usual == Some("true") => lines.push((format!("-{name}=false"), text)),
             (name, _) => lines.push((format!("-{name}"), text)),
         }
     }
@@ -288,7 +298,7 @@ mod tests {
         for flag in ["\n  -out=FILE", "\n  -var 'NAME=VALUE'", "\n  -refresh=false", "\n  -detailed-exitcode"] {
             assert!(plan.contains(flag), "{plan}");
         }
-        assert!(!plan.contains("--") && help(&[]).contains("\n  validate "));
+        assert!(!plan.contains("--") && !plan.contains("exitcode=") && help(&[]).contains("\n  validate "));
         assert!(help(&["state", "mv"]).starts_with("Usage: landform tf [global options] state mv [options] FROM TO"));
     }
 }

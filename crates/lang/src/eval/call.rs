@@ -22,7 +22,7 @@ impl Evaluator<'_> {
         }
         let Some(function) = functions::find(name).filter(|_| own) else {
             let mut unknown = self.unknown_function(call, &namespace).at(self.range(&call.name.name));
-            unknown.call = Some(Box::new(FunctionCall { called_as: name.to_owned(), signature: None }));
+            unknown.seen.call = Some(FunctionCall { called_as: name.to_owned(), signature: None });
             return Err(unknown.within(self.range(call)).into());
         };
         let mut values = Vec::new();
@@ -68,7 +68,7 @@ impl Evaluator<'_> {
         let whole = self.source.range(call.span());
         let place = match argument {
             Some(argument) => {
-                diagnostic.values.get_or_insert_with(|| self.described(argument, Blame::Neither).into());
+                diagnostic.seen.values.get_or_insert_with(|| self.described(argument, Blame::Neither));
                 self.start(argument)
             }
             // The closing parenthesis stands for what is missing.
@@ -78,7 +78,7 @@ impl Evaluator<'_> {
             None => self.start_of_call(call),
         };
         let (called_as, signature) = (function.name.to_owned(), Some(function.signature()));
-        diagnostic.call.get_or_insert_with(|| Box::new(FunctionCall { called_as, signature }));
+        diagnostic.seen.call.get_or_insert(FunctionCall { called_as, signature });
         diagnostic.at(place).within(whole)
     }
 

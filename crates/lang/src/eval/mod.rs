@@ -66,9 +66,9 @@ impl Evaluator<'_> {
     /// Says where it was, and with what: the innermost expression says the most.
     fn placed(&mut self, diagnostics: Diagnostics, expr: &Expression) -> Diagnostics {
         let mut diagnostics = diagnostics.at(|| self.source.range(expr.span()));
-        for diagnostic in diagnostics.0.iter_mut().filter(|diagnostic| diagnostic.values.is_none()) {
+        for diagnostic in diagnostics.0.iter_mut().filter(|diagnostic| diagnostic.seen.values.is_none()) {
             let part = described::parts(expr).into_iter().find(|part| diagnostic.range == Some(self.range(*part)));
-            diagnostic.values = Some(self.described(part.unwrap_or(expr), Blame::Neither).into());
+            diagnostic.seen.values = Some(self.described(part.unwrap_or(expr), Blame::Neither));
         }
         diagnostics
     }

@@ -483,12 +483,9 @@ pub fn translate(diagnostics: Diagnostics) -> Vec<Diagnostic> {
             landform_lang::Cause::Unsupported => not_supported(diagnostic.detail),
             _ => Diagnostic::error(diagnostic.summary, diagnostic.detail),
         };
-        let seen = Seen {
-            values: diagnostic.values.unwrap_or_default().into(),
-            around: diagnostic.around.map(|around| self::range(*around)),
-            call: diagnostic.call.map(|call| *call),
-            ..Seen::default()
-        };
+        let landform_lang::Seen { values, around, call } = *diagnostic.seen;
+        let (values, around) = (values.unwrap_or_default(), around.map(self::range));
+        let seen = Seen { values, around, call, ..Seen::default() };
         Diagnostic { range, seen: Box::new(seen), ..plain }
     };
     diagnostics.into_iter().map(one).collect()
