@@ -124,21 +124,30 @@ impl<'a> Apply<'a> {
                 .resources()
                 .iter()
                 .filter(|stored| config_address(&stored.address(None)) == resource.address);
-            let current = own.flat_map(|stored| {
-                let instances = stored.instances.iter().filter(|instance| instance.deposed.is_none());
+            let all = own.flat_map(|stored| {
+                let instances = stored.instances.iter();
                 instances.map(|instance| (stored.address(instance.index_key.clone()), instance.clone()))
             });
-            current.collect()
+            all.collect()
         };
+        let of_check = self.config().block(resource).check.is_some();
+        let looked_at = self.content.mode == Mode::RefreshOnly && !of_check;
         if stored.is_empty() {
+            if looked_at {
+                self.eval.only_what_is_there(resource, stored, None);
+            }
             return Ok(());
         }
         let schema = self.session.schema(&resource.provider, self.config()).await?;
         let schemas = if resource.data { &schema.data_sources } else { &schema.resources };
         let Some(schema) = schemas.get(&resource.type_name) else { return Ok(()) };
-        for (address, instance) in stored {
-            if let Ok(value) = encode::stored_value(&instance, &schema.block) {
-                self.eval.set_object(&address, value);
+        if looked_at {
+            self.eval.only_what_is_there(resource, stored, Some(&schema.block));
+            return Ok(());
+        }
+        for (address, instance) in stored.iter().filter(|(_, instance)| instance.deposed.is_none()) {
+            if let Ok(value) = encode::stored_value(instance, &schema.block) {
+                self.eval.set_object(address, value);
             }
         }
         Ok(())

@@ -6,6 +6,7 @@ mod nodes;
 mod protection;
 mod repeat;
 mod scope;
+mod there;
 mod values;
 
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};

@@ -50,8 +50,9 @@ impl Planner<'_> {
             }
         };
         // The data of a check is read again when the plan is applied.
-        let nested = check.filter(|_| self.mode != Mode::RefreshOnly).map(|_| Reason::ReadBecauseCheckNested);
-        match reason.or(nested) {
+        let reason = reason.or(check.map(|_| Reason::ReadBecauseCheckNested));
+        // Where nothing is planned, what cannot be read yet is not there.
+        match reason.filter(|_| self.mode != Mode::RefreshOnly) {
             Some(reason) => {
                 let before = Value::null(schema.block.implied_type());
                 let planned = Planned::plain(address, &resource.provider, Action::Read, (before, value.clone()));

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::StreamExt;
 use futures::future::join_all;
@@ -12,6 +12,7 @@ use crate::native::eval::{Each, Keys};
 use crate::native::object::{
     Bound, ImportTarget, Object, Outcome, Reason, Told, Wishes, at, id_of, id_of_target, not_there,
 };
+use crate::state::Instance;
 use crate::{Action, Address, Diagnostic, Key, Mode, Stage, Work};
 
 impl Planner<'_> {
@@ -63,7 +64,45 @@ impl Planner<'_> {
         let (instances, (removed, deposed)) = tokio::join!(instances, besides);
         let outcomes = instances.into_iter().chain(removed).chain(deposed);
         let found: Vec<Diagnostic> = outcomes.filter_map(Result::err).flatten().chain(lost).collect();
-        if found.is_empty() { Ok(()) } else { Err(found) }
+        if !found.is_empty() {
+            return Err(found);
+        }
+        let of_check = self.config().block(resource).check.is_some();
+        if self.mode == Mode::RefreshOnly && !self.import_only && !of_check {
+            self.only_what_is_there(resource, wanted.into_iter().map(|(address, _)| address)).await?;
+        }
+        Ok(())
+    }
+
+    /// Where nothing is planned, references mean what there is of a resource by now.
+    async fn only_what_is_there(
+        &self,
+        resource: &ResourceConfig,
+        wanted: impl Iterator<Item = Address>,
+    ) -> Outcome<()> {
+        let known = self.known.get(&resource.address).into_iter().flatten();
+        let candidates: BTreeSet<(Address, Option<String>)> = known
+            .map(|known| (known.address.clone(), known.deposed.clone()))
+            .chain(wanted.map(|address| (address, None)))
+            .collect();
+        let there: Vec<(Address, Instance)> = {
+            let refreshed = &self.world().refreshed;
+            let stored = |(address, deposed): (Address, Option<String>)| {
+                let (_, instance) = refreshed.object(&address, deposed.as_deref())?;
+                Some((address, instance.clone()))
+            };
+            candidates.into_iter().filter_map(stored).collect()
+        };
+        let schema = match there.is_empty() {
+            true => None,
+            false => Some(self.session.started(&resource.provider, self.config()).await?.schema),
+        };
+        let schema = schema.as_ref().and_then(|schema| {
+            let schemas = if resource.data { &schema.data_sources } else { &schema.resources };
+            schemas.get(&resource.type_name)
+        });
+        self.eval.only_what_is_there(resource, there, schema.map(|schema| &schema.block));
+        Ok(())
     }
 
     /// An object that the configuration wants.
