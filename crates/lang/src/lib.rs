@@ -9,6 +9,7 @@
 mod body;
 mod budget;
 mod console;
+mod constant;
 mod context;
 mod defaults;
 mod diagnostics;

@@ -7,6 +7,7 @@ mod check;
 mod conditions;
 mod names;
 mod overrides;
+mod provider_keys;
 mod references;
 mod resources;
 mod terraform;
@@ -140,6 +141,8 @@ struct Loader {
     required_at: Option<SourceRange>,
     /// The data sources of checks, by type and name, with the check that each belongs to.
     scoped: HashMap<(String, String), String>,
+    /// References to providers, to be looked at when all are known.
+    chosen: Vec<provider_keys::Chosen>,
     found: Vec<Diagnostic>,
 }
 
@@ -174,6 +177,7 @@ impl Loader {
             dependencies: Vec::new(),
             required_at: None,
             scoped,
+            chosen: Vec::new(),
             found: Vec::new(),
         }
     }
@@ -210,6 +214,7 @@ impl Loader {
     fn finish(mut self) -> Result<Module, Diagnostics> {
         Diagnostics::check(self.version_problems())?;
         self.module.resources.sort_by_key(crate::Resource::address);
+        self.check_provider_keys();
         let wrong = std::mem::take(&mut self.found);
         self.check_module();
         self.module.problems = std::mem::replace(&mut self.found, wrong);

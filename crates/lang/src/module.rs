@@ -56,6 +56,8 @@ pub struct Variable {
     pub sensitive: bool,
     pub ephemeral: bool,
     pub nullable: bool,
+    /// Whether it is known before anything is evaluated.
+    pub constant: bool,
     /// What whoever sets it is told.
     pub deprecated: Option<String>,
     pub validations: Vec<Validation>,
@@ -136,6 +138,8 @@ pub struct Resource {
     pub lifecycle: Lifecycle,
     /// The provider that the block names, if it names one: its local name and alias.
     pub provider: Option<(String, Option<String>)>,
+    /// Which of the configurations of a `provider` block with `for_each` that is.
+    pub provider_key: Option<Expr>,
     pub depends_on: Vec<Dependency>,
     /// What belongs to the provider: the block without `count` and the like.
     pub body: Body,
@@ -207,6 +211,8 @@ pub struct ModuleCall {
     pub depends_on: Vec<Dependency>,
     /// The module's own name and alias for a provider, and what the caller means by it.
     pub providers: BTreeMap<(String, Option<String>), (String, Option<String>)>,
+    /// Which of the configurations of a `provider` block with `for_each` is passed, by the module's own name for it.
+    pub provider_keys: BTreeMap<(String, Option<String>), Expr>,
     pub inputs: BTreeMap<String, Expr>,
     pub range: SourceRange,
 }
@@ -235,6 +241,8 @@ pub struct Import {
     pub to: Vec<(String, Option<Expr>)>,
     pub by: ImportBy,
     pub for_each: Option<Expr>,
+    /// The provider that it names. Where the resource is there, that one's counts.
+    pub provider: Option<(String, Option<String>)>,
     pub range: SourceRange,
 }
 
@@ -283,8 +291,18 @@ pub struct ProviderConfig {
     pub alias: Option<String>,
     /// A constraint on the provider's version, which belongs into `required_providers` today.
     pub version: Option<String>,
+    /// What it is repeated over, each with a configuration of its own.
+    pub for_each: Option<Expr>,
     pub body: Body,
     pub range: SourceRange,
+}
+
+impl ProviderConfig {
+    /// Whether it configures nothing. In a module it then stands for a provider that is passed, if one is, as in the days
+    /// before `required_providers`.
+    pub fn is_empty(&self) -> bool {
+        self.body.is_empty() && self.version.is_none()
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

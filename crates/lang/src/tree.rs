@@ -1,6 +1,7 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Component, Path, PathBuf};
 
+use crate::constant::not_constant;
 use crate::load::{KeptFiles, load_as};
 use crate::{Diagnostic, Diagnostics, Module, Unsupported};
 
@@ -56,8 +57,8 @@ impl Tree {
 
     /// What in the whole tree is not done here exactly as OpenTofu does it.
     pub fn unsupported(&self) -> Vec<Unsupported> {
-        let inner = self.children.values().flat_map(Tree::unsupported);
-        self.module.unsupported.iter().cloned().chain(inner).collect()
+        let all = self.all().into_iter().flat_map(|tree| tree.module.unsupported.iter().cloned());
+        all.chain(not_constant(self, &HashSet::new())).collect()
     }
 
     /// This module and all below it.

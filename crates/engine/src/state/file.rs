@@ -73,6 +73,7 @@ pub struct Instance {
     pub(crate) status: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deposed: Option<String>,
+    /// Only of one whose provider is one of several that a block makes: `provider["…"].ALIAS["KEY"]`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub provider: String,
     #[serde(default)]
@@ -134,6 +135,36 @@ impl Resource {
         }
     }
 
+    /// The provider in charge of one of its instances.
+    pub fn provider_of<'s>(&'s self, instance: &'s Instance) -> &'s str {
+        if instance.provider.is_empty() { &self.provider } else { &instance.provider }
+    }
+
+    /// A state names providers at the resource, or at each instance where one of them has a key. Here the resource always
+    /// has the block's, and an instance what has a key.
+    fn join_providers(&mut self) {
+        for instance in &mut self.instances {
+            let (block, key) = split_provider(&instance.provider);
+            if self.provider.is_empty() {
+                self.provider = block.to_owned();
+            }
+            if key.is_none() {
+                instance.provider.clear();
+            }
+        }
+    }
+
+    fn with_split_providers(&self) -> Resource {
+        let mut resource = self.clone();
+        if self.instances.iter().any(|instance| !instance.provider.is_empty()) {
+            for instance in resource.instances.iter_mut().filter(|instance| instance.provider.is_empty()) {
+                instance.provider.clone_from(&self.provider);
+            }
+            resource.provider.clear();
+        }
+        resource
+    }
+
     /// Where an instance is, or would have to be.
     fn instance(&self, key: Option<&Key>, deposed: Option<&str>) -> Result<usize, usize> {
         self.instances
@@ -177,6 +208,7 @@ impl State {
             check_results: file.check_results,
         };
         state.check()?;
+        state.resources.iter_mut().for_each(Resource::join_providers);
         state.sort();
         Ok(state)
     }
@@ -212,7 +244,7 @@ impl State {
             serial: self.serial,
             lineage: self.lineage.clone(),
             outputs: self.outputs.clone(),
-            resources: self.resources.clone(),
+            resources: self.resources.iter().map(Resource::with_split_providers).collect(),
             check_results: self.check_results.clone(),
         };
         let text = serde_json::to_string(&file).expect("a state has string keys only");
@@ -267,22 +299,23 @@ impl State {
     pub fn object(&self, address: &Address, deposed: Option<&str>) -> Option<(&str, &Instance)> {
         let resource = &self.resources[self.place(address).ok()?];
         let instance = &resource.instances[resource.instance(address.key.as_ref(), deposed).ok()?];
-        let provider = if instance.provider.is_empty() { &resource.provider } else { &instance.provider };
-        Some((provider, instance))
+        Some((resource.provider_of(instance), instance))
     }
 
     /// Puts an object in the place of the one with the same address and deposed key.
     pub fn put(&mut self, address: &Address, provider: &str, instance: Instance) {
+        let (block, key) = split_provider(provider);
+        let instance = Instance { provider: key.map(|_| provider.to_owned()).unwrap_or_default(), ..instance };
         let at = self.place(address).unwrap_or_else(|at| {
-            let mut resource = Resource::managed(&address.type_name, &address.name, provider);
+            let mut resource = Resource::managed(&address.type_name, &address.name, block);
             resource.module.clone_from(&address.module);
             resource.mode = mode(address).to_owned();
             self.resources.insert(at, resource);
             at
         });
         let resource = &mut self.resources[at];
-        if resource.provider != provider {
-            resource.provider = provider.to_owned();
+        if resource.provider != block {
+            resource.provider = block.to_owned();
         }
         match resource.instance(instance.index_key.as_ref(), instance.deposed.as_deref()) {
             Ok(at) => resource.instances[at] = instance,
@@ -317,6 +350,16 @@ impl State {
         for resource in &mut self.resources {
             resource.instances.sort_by(|a, b| a.order().cmp(&b.order()));
         }
+    }
+}
+
+/// The address of a provider's block, and the key of one of the configurations that it makes, as it is written.
+pub fn split_provider(provider: &str) -> (&str, Option<&str>) {
+    // The source stands in brackets, too.
+    let source = provider.find("\"]").map_or(0, |at| at + 2);
+    match provider[source..].find('[') {
+        Some(at) => (&provider[..source + at], Some(&provider[source + at + 1..provider.len() - 1])),
+        None => (provider, None),
     }
 }
 

@@ -8,7 +8,7 @@ mod replay;
 mod tests;
 mod text;
 
-pub use file::{Instance, Resource, State, StateOutput, TERRAFORM_VERSION};
+pub use file::{Instance, Resource, State, StateOutput, TERRAFORM_VERSION, split_provider};
 pub use replay::{Settled, replay};
 
 use serde_json::value::RawValue;

@@ -139,6 +139,7 @@ impl Loader {
             sensitive: false,
             ephemeral: false,
             nullable: true,
+            constant: false,
             deprecated: None,
             validations: Vec::new(),
             range: range.clone(),
@@ -161,11 +162,7 @@ impl Loader {
                         "ephemeral" => variable.ephemeral = self.literal_bool(&value),
                         "nullable" => variable.nullable = self.literal_bool(&value),
                         "deprecated" => variable.deprecated = self.deprecation("variable", &value, &range),
-                        // What a module is given must then be known without any evaluation.
-                        "const" if self.literal_bool(&value) && !self.prefix.is_empty() => {
-                            self.unsupported("variable const", value.range());
-                        }
-                        "const" => {}
+                        "const" => variable.constant = self.literal_bool(&value),
                         _ => self.unexpected_among(body, attribute, &VARIABLE),
                     }
                 }
@@ -292,8 +289,11 @@ impl Loader {
         let alias =
             alias.and_then(|alias| self.literal_string(&Expr { node: alias.value, source: body.source.clone() }));
         self.check_alias(alias.as_deref(), &range);
-        if let Some(attribute) = body.node.remove_attribute("for_each") {
-            self.unsupported("provider for_each", body.place(&attribute));
+        let for_each = super::resources::take(&mut body, "for_each");
+        if let Some(for_each) = for_each.as_ref().filter(|_| alias.is_none()) {
+            let detail = "The for_each argument is allowed only for provider configurations with an alias.";
+            let problem = Diagnostic::new("Alias required when using \"for_each\"", detail);
+            self.found.push(problem.at(for_each.range()));
         }
         let version = super::resources::take(&mut body, "version").and_then(|given| self.provider_version(&given));
         self.reserved("provider", &body, &["count", "depends_on", "source"], &["lifecycle", "locals"]);
@@ -312,7 +312,7 @@ impl Loader {
             };
             self.duplicate("Duplicate provider configuration", detail, range.clone());
         }
-        self.module.providers.push(ProviderConfig { name: name.to_owned(), alias, version, body, range });
+        self.module.providers.push(ProviderConfig { name: name.to_owned(), alias, version, for_each, body, range });
     }
 
     /// As it was said before there was `required_providers`.

@@ -1,7 +1,10 @@
+use std::collections::BTreeMap;
+
 use hcl_edit::expr::{Expression, ObjectKey};
 use hcl_edit::structure::{Block, Structure};
 
 use super::Loader;
+use super::references::ProviderName;
 use super::resources::take;
 use crate::{Body, Check, Diagnostic, Expr, Import, ImportBy, ModuleCall, Moved, Removed, Repetition, SourceRange};
 
@@ -22,8 +25,8 @@ impl Loader {
             self.unsupported("remote module source", source.range());
         }
         let depends_on = depends_on.map(|given| self.read_depends_on(&given)).unwrap_or_default();
-        let providers = providers.map(|given| self.read_passed_providers(&given)).unwrap_or_default();
-        let mut inputs = std::collections::BTreeMap::new();
+        let (providers, provider_keys) = providers.map(|given| self.read_passed_providers(&given)).unwrap_or_default();
+        let mut inputs = BTreeMap::new();
         for structure in &body.node {
             match structure {
                 Structure::Attribute(attribute) => {
@@ -40,6 +43,7 @@ impl Loader {
             repetition,
             depends_on,
             providers,
+            provider_keys,
             inputs,
             range: range.clone(),
         };
@@ -66,30 +70,38 @@ impl Loader {
         self.repetition([count, enabled, for_each], "should be", "module instances")
     }
 
-    /// `providers = { NAME = NAME, NAME.ALIAS = NAME.ALIAS }`
+    /// `providers = { NAME = NAME, NAME.ALIAS = NAME.ALIAS, NAME = NAME.ALIAS[KEY] }`
     fn read_passed_providers(
         &mut self,
         expr: &Expr,
-    ) -> std::collections::BTreeMap<(String, Option<String>), (String, Option<String>)> {
-        let mut passed = std::collections::BTreeMap::new();
+    ) -> (BTreeMap<ProviderName, ProviderName>, BTreeMap<ProviderName, Expr>) {
+        let (mut passed, mut keys) = (BTreeMap::new(), BTreeMap::new());
         let Expression::Object(object) = &expr.node else {
             let problem = Diagnostic::new("Invalid expression", "A static map expression is required.");
             self.found.push(problem.at(expr.range()));
-            return passed;
+            return (passed, keys);
         };
         for (key, value) in object {
             let key = match key {
-                ObjectKey::Ident(name) => Some((name.as_str().to_owned(), None)),
+                ObjectKey::Ident(name) => Some(((name.as_str().to_owned(), None), None)),
                 ObjectKey::Expression(key) => {
                     self.read_provider_reference(&Expr { node: key.clone(), source: expr.source.clone() })
                 }
             };
-            let value = self.read_provider_reference(&Expr { node: value.expr().clone(), source: expr.source.clone() });
-            if let (Some(key), Some(value)) = (key, value) {
-                passed.insert(key, value);
+            if let Some((_, Some(key))) = &key {
+                let detail = "Instance keys are not allowed on the left side of a provider configuration assignment.";
+                let problem = Diagnostic::new("Invalid module provider configuration", detail);
+                self.found.push(problem.at(key.range()));
+            }
+            let given = Expr { node: value.expr().clone(), source: expr.source.clone() };
+            let value = self.read_provider_reference(&given);
+            if let (Some((own, _)), Some((theirs, key))) = (key, value) {
+                self.chosen.push(("module", theirs.clone(), key.clone(), given.range()));
+                keys.extend(key.map(|key| (own.clone(), key)));
+                passed.insert(own, theirs);
             }
         }
-        passed
+        (passed, keys)
     }
 
     pub(super) fn read_moved(&mut self, body: &Body, range: SourceRange) {
@@ -135,10 +147,6 @@ impl Loader {
     }
 
     pub(super) fn read_import(&mut self, body: &Body, range: SourceRange) {
-        // Which of several configurations of a provider is to read the object.
-        if let Some(provider) = body.node.get_attribute("provider") {
-            self.unsupported("import provider", body.place(provider));
-        }
         self.only(body, &["to", "id", "identity", "for_each", "provider"], &[]);
         let to = self.required(body, "to").map(|given| self.import_target(&given));
         if matches!(to, Some(None)) {
@@ -163,8 +171,13 @@ impl Loader {
                 return self.found.push(Diagnostic::new("Missing required import argument", detail).at(range));
             }
         };
+        let provider = given("provider").and_then(|given| self.read_provider_reference(&given));
+        let provider = match provider {
+            Some((_, Some(key))) => return self.unsupported("provider key of an import", key.range()),
+            provider => provider.map(|(name, _)| name),
+        };
         if let Some(Some(to)) = to {
-            self.add_import(Import { to, by, for_each: given("for_each"), range });
+            self.add_import(Import { to, by, for_each: given("for_each"), provider, range });
         }
     }
 

@@ -23,6 +23,7 @@ impl Loader {
         for resource in &module.resources {
             expressions.extend(resource.repetition.expr().map(|expr| (expr.clone(), Place::default())));
             let place = Place::inside(&resource.repetition);
+            expressions.extend(resource.provider_key.iter().map(|expr| (expr.clone(), place.clone())));
             let own = |what: Own| Place { own: Some((resource.address(), what)), ..place.clone() };
             let single = matches!(resource.repetition, Repetition::Once | Repetition::Enabled(_));
             collect(&resource.body, if single { own(Own::Body) } else { place.clone() }, &mut expressions);
@@ -40,6 +41,7 @@ impl Loader {
             expressions.extend(call.repetition.expr().map(|expr| (expr.clone(), Place::default())));
             let place = Place::inside(&call.repetition);
             expressions.extend(call.inputs.values().map(|expr| (expr.clone(), place.clone())));
+            expressions.extend(call.provider_keys.values().map(|expr| (expr.clone(), place.clone())));
         }
         for import in &module.imports {
             expressions.extend(import.for_each.iter().map(|expr| (expr.clone(), Place::default())));
@@ -51,7 +53,8 @@ impl Loader {
             conditions(&check.assertions, place, &mut expressions);
         }
         for provider in &module.providers {
-            collect(&provider.body, Place::default(), &mut expressions);
+            let place = Place { each: provider.for_each.is_some(), ..Place::default() };
+            collect(&provider.body, place, &mut expressions);
         }
         for (expr, place) in &expressions {
             self.check_expression(expr, place);

@@ -5,12 +5,15 @@ use hcl_edit::expr::{Expression, TraversalOperator};
 use super::Loader;
 use crate::{Dependency, Diagnostic, Expr, Reference};
 
+/// The local name of a provider, and its alias.
+pub(super) type ProviderName = (String, Option<String>);
+
 impl Loader {
-    /// `provider = NAME` or `provider = NAME.ALIAS`
-    pub(super) fn read_provider_reference(&mut self, expr: &Expr) -> Option<(String, Option<String>)> {
+    /// `provider = NAME`, `provider = NAME.ALIAS` or `provider = NAME.ALIAS[KEY]`
+    pub(super) fn read_provider_reference(&mut self, expr: &Expr) -> Option<(ProviderName, Option<Expr>)> {
         let expr = &self.without_quotes(expr.clone())?;
         if let Some(name) = bare_name(&expr.node) {
-            return Some((name.to_owned(), None));
+            return Some(((name.to_owned(), None), None));
         }
         let detail = match &expr.node {
             Expression::Traversal(traversal) => {
@@ -18,7 +21,11 @@ impl Loader {
                     traversal.operators.iter().map(|operator| operator.value()).collect();
                 match (bare_name(&traversal.expr), operators.as_slice()) {
                     (Some(name), [TraversalOperator::GetAttr(alias)]) => {
-                        return Some((name.to_owned(), Some(alias.as_str().to_owned())));
+                        return Some(((name.to_owned(), Some(alias.as_str().to_owned())), None));
+                    }
+                    (Some(name), [TraversalOperator::GetAttr(alias), TraversalOperator::Index(key)]) => {
+                        let key = Expr { node: key.clone(), source: expr.source.clone() };
+                        return Some(((name.to_owned(), Some(alias.as_str().to_owned())), Some(key)));
                     }
                     (Some(_), [.., TraversalOperator::Index(_)]) => {
                         self.unsupported("this form of provider reference", expr.range());

@@ -23,7 +23,12 @@ impl Loader {
                 self.module.unsupported.push(crate::Unsupported { construct: format!("{construct} block"), range });
             }
         }
-        let provider = provider.and_then(|provider| self.read_provider_reference(&provider));
+        let provider = provider.and_then(|given| {
+            let (name, key) = self.read_provider_reference(&given)?;
+            self.chosen.push(("resource", name.clone(), key.clone(), given.range()));
+            Some((name, key))
+        });
+        let (provider, provider_key) = provider.map_or((None, None), |(name, key)| (Some(name), key));
         let depends_on = depends_on.map(|given| self.read_depends_on(&given)).unwrap_or_default();
         let [resource_type, name] = labels.map(str::to_owned);
         if data && resource_type == "terraform_remote_state" {
@@ -45,6 +50,7 @@ impl Loader {
             repetition,
             lifecycle,
             provider,
+            provider_key,
             depends_on,
             body,
             check: None,

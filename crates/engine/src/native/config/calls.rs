@@ -45,11 +45,12 @@ impl Config {
             );
             note("Invalid import configuration", detail, &import.range);
         }
-        let Some((parent, name)) = node.parent.as_ref().filter(|_| !node.module.providers.is_empty()) else {
+        let mut blocks = node.module.providers.iter().filter(|block| !block.is_empty()).peekable();
+        let Some((parent, name)) = node.parent.as_ref().filter(|_| blocks.peek().is_some()) else {
             return found;
         };
         let call = &self.modules[*parent].module.calls[name];
-        for block in &node.module.providers {
+        for block in blocks {
             if call.providers.contains_key(&(block.name.clone(), block.alias.clone())) {
                 let detail = format!(
                     "The configuration of {} has its own local configuration for {}, and so it cannot accept an \

@@ -5,6 +5,7 @@ use landform_lang::{Body, Dependency, Reference, Repetition, body_references, re
 use super::{Config, ModuleId, ResourceConfig};
 use crate::Diagnostic;
 use crate::native::object::Outcome;
+use crate::state::split_provider;
 
 /// What can depend on something. All instances of a resource or a module are one node: what refers to one of them waits
 /// for all.
@@ -120,7 +121,13 @@ impl Graph {
                 self.connect(config, id, &later, references(&condition.condition));
                 self.connect(config, id, &later, references(&condition.error_message));
             }
-            self.order(&Node::Provider(config.provider_of(id, resource)), &later);
+            let (provider, key) = config.charged(id, resource);
+            if let Some(key) = key {
+                let outside = key.called.and_then(|called| config.modules[called].parent.as_ref());
+                let whose = outside.map_or(id, |(parent, _)| *parent);
+                self.connect(config, whose, &later, references(&key.expr));
+            }
+            self.order(&Node::Provider(provider), &later);
         }
         for (name, output) in &module.outputs {
             let later = Node::Output(id, name.clone());
@@ -378,7 +385,7 @@ impl Graph {
 
     /// The place of a provider's configuration, if no resource has to be there first.
     pub fn provider_at_hand(&self, address: &str) -> Option<usize> {
-        let place = self.place(&Node::Provider(address.to_owned()))?;
+        let place = self.place(&Node::Provider(split_provider(address).0.to_owned()))?;
         let resource = |place: &usize| matches!(self.nodes[*place], Node::Resource(..));
         (!self.all_before(place).iter().any(resource)).then_some(place)
     }

@@ -26,12 +26,6 @@ pub fn unsupported(workspace: &Workspace, trees: &Trees) -> Result<Result<Tree, 
         }
     };
     let mut found: Vec<Unsupported> = tree.unsupported().into_iter().map(of_language).collect();
-    for module in tree.all().iter().skip(1).map(|tree| &tree.module) {
-        // It stands for a provider that is passed, as in the days before `required_providers`.
-        for provider in module.providers.iter().filter(|provider| provider.body.is_empty()) {
-            found.push(note("empty provider block in a module", &provider.range));
-        }
-    }
     for moved in tree.all().iter().flat_map(|tree| &tree.module.moved) {
         let kind = |text: &str| Address::parse(text).map(|address| (address.data, address.type_name));
         if kind(&moved.from) != kind(&moved.to) {
@@ -44,7 +38,7 @@ pub fn unsupported(workspace: &Workspace, trees: &Trees) -> Result<Result<Tree, 
         for resource in state.resources() {
             for instance in &resource.instances {
                 let address = resource.address(instance.index_key.clone());
-                if !instance.attributes_flat.is_empty() || !instance.provider.is_empty() {
+                if !instance.attributes_flat.is_empty() {
                     note(format!("old form of {address} in the state"));
                 }
             }

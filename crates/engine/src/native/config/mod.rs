@@ -7,6 +7,7 @@ mod limits;
 mod passed;
 mod providers;
 mod removals;
+mod repeated;
 mod sources;
 mod spec;
 mod statics;
@@ -16,11 +17,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use landform_cty::{Mark, Value};
-use landform_lang::{Diagnostics, KeptFiles, Module, Resource, Tree};
+use landform_lang::{Diagnostics, KeptFiles, Module, ProviderConfig, Resource, Tree};
 
 pub use graph::{Graph, Node};
 pub use inputs::{collect as collect_variables, read_root, unkept as unkept_variables};
 pub use limits::{range, unsupported};
+use providers::ProviderKey;
 pub use sources::provider_address;
 pub use spec::body_spec;
 
@@ -42,6 +44,8 @@ pub struct Config {
     resources: Vec<ResourceConfig>,
     by_address: HashMap<String, usize>,
     versions: BTreeMap<String, String>,
+    /// What `provider` blocks are repeated over, by address, once it was asked for.
+    repeated: repeated::Repeated,
     warnings: Vec<Diagnostic>,
 }
 
@@ -55,6 +59,8 @@ pub struct ModuleNode {
     pub parent: Option<(ModuleId, String)>,
     pub children: BTreeMap<String, ModuleId>,
     pub module: Module,
+    /// Empty `provider` blocks in whose place providers are passed.
+    pub proxies: Vec<ProviderConfig>,
     sources: Sources,
     /// By its place in the module.
     resource_places: HashMap<String, usize>,
@@ -79,6 +85,8 @@ pub struct ResourceConfig {
     pub name: String,
     /// The provider in charge, as a state names it.
     pub provider: String,
+    /// Which of several that is, if the provider's block makes several.
+    pub provider_key: Option<ProviderKey>,
     /// The resources that it depends on, near and far, as the state lists them.
     pub dependencies: BTreeSet<String>,
     /// Whether a replacement comes before the end of the old object: because the block says so, or because something
@@ -140,6 +148,7 @@ impl Config {
         flatten(tree, String::new(), None, &mut modules);
         let mut warnings = ignored(&modules[0].module);
         warnings.extend(modules.iter().flat_map(|node| warned::module_warnings(node, &modules)));
+        warnings.extend(modules.iter().flat_map(warned::empty_blocks));
         let variables = BTreeMap::new();
         let mut versions = BTreeMap::new();
         modules.iter().for_each(|node| node.sources.collect_versions(&mut versions));
@@ -152,6 +161,7 @@ impl Config {
             resources: Vec::new(),
             by_address: HashMap::new(),
             versions,
+            repeated: Default::default(),
             warnings,
         };
         config.warnings.extend(config.undecided());
@@ -172,6 +182,7 @@ impl Config {
             for resource in &node.module.resources {
                 let place = self.graph.place(&Node::Resource(id, resource.address()));
                 let before = place.map(|place| self.graph.all_before(place)).unwrap_or_default();
+                let (provider, provider_key) = self.charged(id, resource);
                 resources.push(ResourceConfig {
                     module: id,
                     local: resource.address(),
@@ -179,7 +190,8 @@ impl Config {
                     data: resource.data,
                     type_name: resource.resource_type.clone(),
                     name: resource.name.clone(),
-                    provider: self.provider_of(id, resource),
+                    provider,
+                    provider_key,
                     dependencies: before.into_iter().filter_map(|place| self.resource_at(place)).collect(),
                     create_before_destroy: resource.lifecycle.create_before_destroy == Some(true),
                 });
@@ -422,11 +434,17 @@ fn flatten(tree: Tree, path: String, parent: Option<(ModuleId, String)>, modules
         children: BTreeMap::new(),
         sources: Sources::new(&tree.module),
         module: tree.module,
+        proxies: Vec::new(),
         resource_places,
     });
     for (name, child) in tree.children {
         let prefix = if path.is_empty() { String::new() } else { format!("{path}.") };
         let inner = flatten(child, format!("{prefix}module.{name}"), Some((id, name.clone())), modules);
+        let passed = modules[id].module.calls[&name].providers.clone();
+        let replaced = |block: &mut ProviderConfig| {
+            block.is_empty() && passed.contains_key(&(block.name.clone(), block.alias.clone()))
+        };
+        modules[inner].proxies = modules[inner].module.providers.extract_if(.., replaced).collect();
         modules[id].children.insert(name, inner);
     }
     id

@@ -21,7 +21,8 @@ impl Config {
         };
         for ((inner, alias), (outer, _)) in &call.providers {
             let required = node.module.required_providers.get(inner);
-            let configured = node.module.providers.iter().any(|block| block.name == *inner && block.alias == *alias);
+            let mut blocks = node.module.providers.iter().chain(&node.proxies);
+            let configured = blocks.any(|block| block.name == *inner && block.alias == *alias);
             let (ours, theirs) =
                 (short(&parent.sources.address(outer, None)), short(&node.sources.address(inner, None)));
             match alias {

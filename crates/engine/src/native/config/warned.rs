@@ -1,4 +1,9 @@
+use std::collections::BTreeMap;
+
+use landform_lang::ProviderConfig;
+
 use super::{Config, ModuleNode, range};
+use crate::native::object::short;
 use crate::{Diagnostic, Severity};
 
 impl Config {
@@ -6,7 +11,8 @@ impl Config {
     pub fn read_warnings(&self) -> Vec<Diagnostic> {
         let read = self.modules.iter().flat_map(|node| node.module.warnings.iter().cloned().map(warn));
         let undeclared = self.warnings.iter().filter(|warning| warning.summary.contains("for undeclared variable"));
-        read.chain(self.undecided()).chain(undeclared.cloned()).collect()
+        let empty = self.modules.iter().flat_map(empty_blocks);
+        read.chain(self.undecided()).chain(empty).chain(undeclared.cloned()).collect()
     }
 }
 
@@ -33,6 +39,44 @@ pub fn module_warnings(node: &ModuleNode, modules: &[ModuleNode]) -> Vec<Diagnos
         }
     }
     warnings
+}
+
+/// `provider` blocks in modules that say nothing, one warning for each provider.
+pub fn empty_blocks(node: &ModuleNode) -> Vec<Diagnostic> {
+    let mut by_name: BTreeMap<&str, Vec<&ProviderConfig>> = BTreeMap::new();
+    let blocks = node.module.providers.iter().chain(&node.proxies);
+    for block in blocks.filter(|block| node.parent.is_some() && block.is_empty()) {
+        by_name.entry(&block.name).or_default().push(block);
+    }
+    let warned = by_name.into_iter().map(|(name, mut blocks)| {
+        blocks.sort_by_key(|block| block.range.to_string());
+        // One with an alias alone is looked for by the name with the alias, in vain.
+        let source = match blocks.iter().any(|block| block.alias.is_none()) {
+            true => short(&node.sources.address(name, None)),
+            false => format!("hashicorp/{name}"),
+        };
+        let mut detail = format!(
+            "Earlier versions of OpenTofu used empty provider blocks (\"proxy provider configurations\") for child modules to \
+             declare their need to be passed a provider configuration by their callers. That approach was ambiguous and is now \
+             deprecated.\n\nIf you control this module, you can migrate to the new declaration syntax by removing all of the \
+             empty provider {name:?} blocks and then adding or updating an entry like the following to the required_providers \
+             block of {}:\n    {name} = {{\n      source = {source:?}\n",
+            node.path
+        );
+        if blocks.iter().any(|block| block.alias.is_some()) {
+            let alias = |block: &&ProviderConfig| {
+                let alias = block.alias.as_ref().map(|alias| format!(".{alias}")).unwrap_or_default();
+                format!("        {name}{alias},\n")
+            };
+            let mut aliases: Vec<String> = blocks.iter().map(alias).collect();
+            aliases.sort();
+            detail += &format!("      configuration_aliases = [\n{}      ]\n", aliases.concat());
+        }
+        detail.push_str("    }");
+        let warning = landform_lang::Diagnostic::new("Redundant empty provider block", detail);
+        warn(warning.at(blocks[0].range.clone()))
+    });
+    warned.collect()
 }
 
 /// Whether nothing is given by this expression after all.

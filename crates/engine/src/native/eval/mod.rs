@@ -4,6 +4,7 @@ mod checks;
 mod deprecated;
 mod nodes;
 mod protection;
+mod providers;
 mod repeat;
 mod scope;
 mod there;
@@ -21,7 +22,7 @@ pub use deprecated::{DERIVED, in_block as has_deprecated};
 pub use scope::At;
 pub use values::{Each, Keys, Values};
 
-use super::change::{attribute_at, empty_object, path_text};
+use super::change::{attribute_at, path_text};
 use super::config::{Config, Node, ResourceConfig, range};
 use super::object::{Outcome, at};
 use crate::{Address, Diagnostic, Severity};
@@ -291,17 +292,6 @@ impl<'a> Eval<'a> {
         }
         places.retain(|(_, marks)| !marks.is_empty());
         if found.is_empty() { Ok(value.mark_paths(&places)) } else { Err(found) }
-    }
-
-    /// What the configuration says to a provider.
-    pub fn provider(&self, address: &str, block: &Block) -> Outcome<Value> {
-        match self.config.provider_config(address) {
-            Some((id, provider)) => {
-                let values = self.values();
-                self.at(&values, id, &self.config.modules[id].path, &Each::Once).decode(&provider.body, block)
-            }
-            None => Ok(empty_object(block)),
-        }
     }
 
     /// Whether objects of a resource are left where they are when they are not wanted any longer. OpenTofu wants to know

@@ -10,7 +10,8 @@ use crate::{Action, Address, Mode};
 impl Planner<'_> {
     /// A data source: read now, or when the plan is applied, if something that it needs is not there yet.
     pub(super) async fn data(&self, resource: &ResourceConfig, address: &Address, each: &Each) -> Outcome<()> {
-        let bound = self.session.bound(&resource.provider, &self.eval).await?;
+        let provider = &self.eval.provider_for(resource, address, each)?;
+        let bound = self.bound(address, provider).await?;
         let schema = bound.data_source(address)?;
         self.eval.deprecations.learn(resource, &bound.schema);
         self.eval.conditions(resource, address, each, None)?;
@@ -45,7 +46,7 @@ impl Planner<'_> {
                     (Err(found), None) => return Err(found),
                 };
                 let object = Object::read(&known_or_null(value.clone()), &config);
-                self.remember(schema, (address, None), &resource.provider, Some(&object))?;
+                self.remember(schema, (address, None), provider, Some(&object))?;
                 value
             }
         };
@@ -55,7 +56,7 @@ impl Planner<'_> {
         match reason.filter(|_| self.mode != Mode::RefreshOnly) {
             Some(reason) => {
                 let before = Value::null(schema.block.implied_type());
-                let planned = Planned::plain(address, &resource.provider, Action::Read, (before, value.clone()));
+                let planned = Planned::plain(address, provider, Action::Read, (before, value.clone()));
                 self.note(Planned { reason: Some(reason), ..planned });
             }
             None => self.eval.set_object(address, value.clone()),

@@ -40,7 +40,7 @@ impl Planner<'_> {
             let identity = match &import.by {
                 ImportBy::Id(_) => None,
                 ImportBy::Identity(expr) => {
-                    let bound = self.session.bound(&resource.provider, &self.eval).await?;
+                    let bound = self.session.blank(&resource.provider, self.config()).await?;
                     Some(identity_type(&bound, resource, expr)?)
                 }
             };

@@ -19,17 +19,17 @@ pub use imports::not_configured;
 use moves::check_moves;
 pub use moves::moved_state;
 pub use validate::validate;
-use validate::{missing_provider, without_repetition};
+use validate::{missing_instance, missing_provider, without_repetition};
 
 use super::config::{Config, Node, config_address, failure};
 use super::content::PlannedOutput;
 use super::encode;
 use super::eval::{Checks, Eval, Values};
-use super::object::{ImportTarget, Object, Outcome, Planned, at};
+use super::object::{Bound, ImportTarget, Object, Outcome, Planned, at};
 use super::outputs::{planned_outputs, removed_outputs};
 use super::session::Session;
 use super::walk::Steps;
-use crate::state::State;
+use crate::state::{State, split_provider};
 use crate::{Action, Address, Diagnostic, EngineError, Mode, Progress, ProgressEvent, Stage, Stop};
 
 pub struct Planner<'a> {
@@ -270,6 +270,18 @@ impl<'a> Planner<'a> {
         gone.filter_map(problem).collect()
     }
 
+    /// The provider that an object belongs to, ready to work.
+    async fn bound(&self, address: &Address, provider: &str) -> Outcome<Bound> {
+        if self.eval.provider_each(provider)?.is_none() {
+            // Those that there are get ready all the same.
+            for instance in self.config().provider_instances(split_provider(provider).0)? {
+                self.session.bound(&instance, &self.eval).await?;
+            }
+            return Err(vec![missing_instance(address, provider)]);
+        }
+        self.session.bound(provider, &self.eval).await
+    }
+
     async fn walk(&self) -> Result<(), EngineError> {
         let graph = &self.config().graph;
         let mut steps = Steps::new();
@@ -283,7 +295,8 @@ impl<'a> Planner<'a> {
             if self.config().resource(&known.address).is_none() && !self.import_only {
                 let step = steps.add(Step::Orphan(known.clone()));
                 let object = self.base.object(&known.address, known.deposed.as_deref());
-                let provider = object.and_then(|(address, _)| graph.place(&Node::Provider(address.to_owned())));
+                let block = object.map(|(address, _)| split_provider(address).0.to_owned());
+                let provider = block.and_then(|address| graph.place(&Node::Provider(address)));
                 if let Some(place) = provider {
                     steps.order(places[place], step);
                 }
@@ -315,7 +328,10 @@ impl<'a> Planner<'a> {
         self.eval.node(node)?;
         match node {
             Node::Provider(address) if self.config().resources().iter().any(|own| own.provider == *address) => {
-                self.session.bound(address, &self.eval).await.map(drop)
+                for instance in self.config().provider_instances(address)? {
+                    self.session.bound(&instance, &self.eval).await?;
+                }
+                Ok(())
             }
             _ => Ok(()),
         }

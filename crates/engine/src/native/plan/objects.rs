@@ -120,7 +120,8 @@ impl Planner<'_> {
         if resource.data {
             return self.data(resource, address, each).await;
         }
-        let bound = self.session.bound(&resource.provider, &self.eval).await?;
+        let provider = &self.eval.provider_for(resource, address, each)?;
+        let bound = self.bound(address, provider).await?;
         let schema = bound.resource(address)?;
         self.eval.deprecations.learn(resource, &bound.schema);
         let stored = self.base.current(address).map(|(_, instance)| instance);
@@ -147,13 +148,13 @@ impl Planner<'_> {
         if let Some(before) = object.clone().filter(|_| looked_at && importing.is_none()) {
             (object, gone_private) = self.asked(&bound, (address, None), before.clone()).await?;
             others = self.otherwise(&bound, schema, &before, address, &mut object).await;
-            self.note_drift(address, &resource.provider, &before, object.as_ref());
+            self.note_drift(address, provider, &before, object.as_ref());
             if let Some(object) = &mut object {
                 object.dependencies.extend(resource.dependencies.iter().cloned());
             }
         }
         if !self.import_only || importing.is_some() {
-            self.remember(schema, (address, None), &resource.provider, object.as_ref())?;
+            self.remember(schema, (address, None), provider, object.as_ref())?;
         }
         if self.mode == Mode::RefreshOnly {
             // What is gone may come back as anything, so an output that uses it is unknown and no error. Of one that is alone
@@ -184,7 +185,7 @@ impl Planner<'_> {
         if let (Action::NoOp, Some(object)) = (planned.action, &mut object) {
             // Nothing will be applied, so what it stands on is brought up to date here.
             object.dependencies = resource.dependencies.iter().cloned().collect();
-            self.remember(schema, (address, None), &resource.provider, Some(object))?;
+            self.remember(schema, (address, None), provider, Some(object))?;
         }
         let (after, replaces) = (planned.after.clone(), planned.replaces());
         self.note(planned);

@@ -31,7 +31,7 @@ impl Planner<'_> {
             self.world().refreshed.remove(address, None);
             return Ok(());
         }
-        let bound = self.session.bound(provider, &self.eval).await?;
+        let bound = self.bound(address, provider).await?;
         let schema = bound.resource(address)?;
         let mut object = Some(bound.read_state(address, instance).await?);
         if let Some(before) = object.clone().filter(|_| self.refresh) {
@@ -92,7 +92,7 @@ impl Planner<'_> {
         let _permit = self.permits.acquire().await;
         let (address, key) = (&known.address, known.deposed.as_deref());
         let Some((provider, instance)) = self.base.object(address, key) else { return Ok(()) };
-        let bound = self.session.bound(provider, &self.eval).await?;
+        let bound = self.bound(address, provider).await?;
         let schema = bound.resource(address)?;
         let mut object = Some(bound.read_state(address, instance).await?);
         if let Some(before) = object.clone().filter(|_| self.refresh) {
@@ -136,7 +136,7 @@ impl Planner<'_> {
             if self.stop.is_cancelled() {
                 return Ok(());
             }
-            let bound = self.session.bound(&provider, &self.eval).await?;
+            let bound = self.bound(&address, &provider).await?;
             let object = bound.read_state(&address, &instance).await?;
             let mut planned = if instance.deposed.is_some() {
                 self.end_of_deposed(&bound, &address, &object).await?
@@ -156,7 +156,8 @@ impl Planner<'_> {
         };
         let objects = refreshed.resources().iter().filter(|resource| resource.mode != "data").flat_map(|resource| {
             let object = |instance: &Instance| {
-                (resource.address(instance.index_key.clone()), resource.provider.clone(), instance.clone())
+                let provider = resource.provider_of(instance).to_owned();
+                (resource.address(instance.index_key.clone()), provider, instance.clone())
             };
             resource.instances.iter().map(object)
         });

@@ -13,7 +13,8 @@ use crate::native::config::{Config, Node, ResourceConfig, body_spec, range};
 use crate::native::eval::{Eval, Keys, has_deprecated};
 use crate::native::object::{Outcome, bare};
 use crate::native::session::Session;
-use crate::{Diagnostic, SourceRange};
+use crate::state::split_provider;
+use crate::{Address, Diagnostic, SourceRange};
 
 /// Asks every provider whether what the configuration says to it can be right, whatever the inputs are.
 pub async fn validate(config: &Config, session: &Session<'_>) -> Vec<Diagnostic> {
@@ -119,8 +120,11 @@ async fn validate_provider(eval: &Eval<'_>, session: &Session<'_>, address: &str
         return Ok(());
     }
     let started = session.started(address, eval.config).await?;
-    let value = eval.provider(address, &started.schema.provider.block)?;
-    session.validate(address, eval.config, bare(&value)).await
+    for instance in eval.config.provider_instances(address)? {
+        let value = eval.provider(&instance, &started.schema.provider.block)?;
+        session.validate(address, eval.config, bare(&value)).await?;
+    }
+    Ok(())
 }
 
 /// Of an object of which nothing is known yet, its type is known at least.
@@ -187,4 +191,33 @@ pub(super) fn missing_provider(address: &str, provider: &str) -> Diagnostic {
          configuration again."
     );
     Diagnostic::error("Provider configuration not present", detail)
+}
+
+/// A block makes no configuration with the key that an object's provider has, or makes none without one.
+pub(super) fn missing_instance(address: &Address, provider: &str) -> Diagnostic {
+    let (block, key) = split_provider(provider);
+    let removed = format!(
+        "To work with {address} its original provider instance at {provider} is required, but it has been removed."
+    );
+    let detail = match key {
+        Some(_) => format!(
+            "{removed} This occurs when an element is removed from the provider configuration's for_each collection while \
+             objects created by that the associated provider instance still exist in the state. Re-add the for_each element to \
+             destroy {address}, after which you can remove the provider configuration again.\n\nThis is commonly caused by \
+             using the same for_each collection both for a resource (or its containing module) and its associated provider \
+             configuration. To successfully remove an instance of a resource it must be possible to remove the corresponding \
+             element from the resource's for_each collection while retaining the corresponding element in the provider's \
+             for_each collection."
+        ),
+        None => format!(
+            "{removed} This suggests that you've added for_each to this provider configuration while there are existing \
+             instances of {} that need to be destroyed by the original single-instance provider configuration.\n\nTo proceed, \
+             return to your previous single-instance configuration for {block} and ensure that {address} has been destroyed or \
+             forgotten before using for_each with this provider, or change the resource configuration to still declare an \
+             instance with the key {}.",
+            address.resource(),
+            address.key.as_ref().map(|key| format!("[{key}]")).unwrap_or_default()
+        ),
+    };
+    Diagnostic::error("Provider instance not present", detail)
 }

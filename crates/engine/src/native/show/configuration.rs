@@ -158,15 +158,7 @@ impl Providers {
         for (id, node) in config.modules.iter().enumerate() {
             let full = |name: &str| source_of(&config.provider_source(id, name)).to_owned();
             let outside = node.parent.as_ref().map(|(parent, call)| (&config.modules[*parent], call));
-            for ((name, alias), (passed, passed_alias)) in
-                outside.iter().flat_map(|(parent, call)| &parent.module.calls[*call].providers)
-            {
-                let own = compact(name, alias.as_deref());
-                let theirs = compact(passed, passed_alias.as_deref());
-                let from = outside.map(|(parent, _)| (parent.path.as_str(), theirs));
-                providers.add(&node.path, &own, &own, full(name), Map::new(), from);
-            }
-            for block in &node.module.providers {
+            for block in node.module.providers.iter().chain(&node.proxies) {
                 let mut more = Map::new();
                 put(&mut more, "alias", block.alias.clone().into());
                 put(&mut more, "version_constraint", config.constraint(id, &block.name).into());
@@ -176,6 +168,14 @@ impl Providers {
                 put(&mut more, "expressions", parts(&outline_body(&block.body, &body_spec(&schema))));
                 let key = compact(&block.name, block.alias.as_deref());
                 providers.add(&node.path, &key, &block.name, full_name, more, None);
+            }
+            for ((name, alias), (passed, passed_alias)) in
+                outside.iter().flat_map(|(parent, call)| &parent.module.calls[*call].providers)
+            {
+                let own = compact(name, alias.as_deref());
+                let theirs = compact(passed, passed_alias.as_deref());
+                let from = outside.map(|(parent, _)| (parent.path.as_str(), theirs));
+                providers.add(&node.path, &own, &own, full(name), Map::new(), from);
             }
             let from = |name: &str| outside.map(|(parent, _)| (parent.path.as_str(), name.to_owned()));
             for name in node.module.required_providers.keys() {

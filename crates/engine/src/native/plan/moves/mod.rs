@@ -43,7 +43,8 @@ pub fn moved_state(config: &Config, base: &State) -> (State, BTreeMap<Address, A
             let to = now.get(&address).copied().unwrap_or(&address);
             let mut instance = instance.clone();
             instance.index_key.clone_from(&to.key);
-            state.put(to, &resource.provider, instance);
+            let provider = resource.provider_of(&instance).to_owned();
+            state.put(to, &provider, instance);
         }
     }
     (state, moves, warnings)
