@@ -358,7 +358,10 @@ pub fn split_provider(provider: &str) -> (&str, Option<&str>) {
     // The source stands in brackets, too.
     let source = provider.find("\"]").map_or(0, |at| at + 2);
     match provider[source..].find('[') {
-        Some(at) => (&provider[..source + at], Some(&provider[source + at + 1..provider.len() - 1])),
+        Some(at) => {
+            let key = &provider[source + at + 1..];
+            (&provider[..source + at], Some(key.strip_suffix(']').unwrap_or(key)))
+        }
         None => (provider, None),
     }
 }
