@@ -40,6 +40,15 @@ impl Address {
         own.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     }
 
+    /// How OpenTofu sorts objects for people: what is less deep in modules first, data sources before the rest.
+    pub fn order(&self) -> impl Ord + use<> {
+        let steps = split_dots(&self.module).into_iter().skip(1).step_by(2);
+        let path: Vec<(String, Option<Key>)> = steps
+            .map(|step| split_key(step).map_or((step.to_owned(), None), |(name, key)| (name.to_owned(), key)))
+            .collect();
+        (path.len(), path, !self.data, self.type_name.clone(), self.name.clone(), self.key.clone())
+    }
+
     /// Reads the form that [`fmt::Display`] writes.
     pub fn parse(text: &str) -> Option<Address> {
         let (rest, key) = split_key(text)?;

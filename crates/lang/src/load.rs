@@ -20,7 +20,7 @@ use std::sync::Arc;
 use hcl_edit::structure::Structure;
 
 use crate::source::Source;
-use crate::{Body, Diagnostic, Diagnostics, Module, Reference, RequiredVersion, SourceRange, Unsupported};
+use crate::{Body, Diagnostic, Diagnostics, Expr, Module, Reference, RequiredVersion, SourceRange, Unsupported};
 
 pub use version::OPENTOFU_VERSION;
 
@@ -141,6 +141,8 @@ struct Loader {
     required_at: Option<SourceRange>,
     /// The data sources of checks, by type and name, with the check that each belongs to.
     scoped: HashMap<(String, String), String>,
+    /// Where modules are, by the names of their calls, still to be evaluated.
+    sources: Vec<(String, Expr)>,
     /// References to providers, to be looked at when all are known.
     chosen: Vec<provider_keys::Chosen>,
     found: Vec<Diagnostic>,
@@ -177,6 +179,7 @@ impl Loader {
             dependencies: Vec::new(),
             required_at: None,
             scoped,
+            sources: Vec::new(),
             chosen: Vec::new(),
             found: Vec::new(),
         }
@@ -215,6 +218,7 @@ impl Loader {
         Diagnostics::check(self.version_problems())?;
         self.module.resources.sort_by_key(crate::Resource::address);
         self.check_provider_keys();
+        self.read_sources();
         let wrong = std::mem::take(&mut self.found);
         self.check_module();
         self.module.problems = std::mem::replace(&mut self.found, wrong);

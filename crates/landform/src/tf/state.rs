@@ -45,7 +45,9 @@ fn list(path: &Path, wanted: &[String]) -> Result<(), Failure> {
     if let Some(nowhere) = wanted.iter().find(missing) {
         return Err(EngineError::Diagnostics(vec![not_there(nowhere)]).into());
     }
-    for object in state.objects().filter(|object| object.deposed.is_none()) {
+    let mut objects: Vec<_> = state.objects().filter(|object| object.deposed.is_none()).collect();
+    objects.sort_by_cached_key(|object| object.address.order());
+    for object in objects {
         if wanted.is_empty() || wanted.iter().any(|wanted| object.address.is_within(wanted)) {
             println!("{}", object.address);
         }

@@ -205,6 +205,15 @@ impl Loader {
             self.found.push(Diagnostic::new("Invalid default value for variable", detail).at(default.range()));
             return None;
         }
+        for lost in crate::discarded(default, &variable.ty) {
+            let whose = if lost.path.is_empty() { "this variable" } else { &lost.path };
+            let detail = format!(
+                "The object type for {whose} does not include an attribute named {:?}, so this definition is unused.{}",
+                lost.name, lost.hint
+            );
+            let warning = Diagnostic::new("Object attribute is ignored", detail);
+            self.module.warnings.push(warning.at(lost.range));
+        }
         match variable.defaults.apply(&value).convert(&variable.ty) {
             Ok(value) => Some(value),
             Err(error) => {

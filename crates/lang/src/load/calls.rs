@@ -2,11 +2,16 @@ use std::collections::BTreeMap;
 
 use hcl_edit::expr::{Expression, ObjectKey};
 use hcl_edit::structure::{Block, Structure};
+use landform_cty::Value;
 
 use super::Loader;
 use super::references::ProviderName;
 use super::resources::take;
-use crate::{Body, Check, Diagnostic, Expr, Import, ImportBy, ModuleCall, Moved, Removed, Repetition, SourceRange};
+use crate::constant::{Constants, is_constant};
+use crate::{
+    Body, Budget, Check, Diagnostic, Expr, Import, ImportBy, ModuleCall, Moved, Removed, Repetition, SourceRange,
+    evaluate,
+};
 
 impl Loader {
     pub(super) fn read_call(&mut self, name: &str, mut body: Body, range: SourceRange) {
@@ -17,13 +22,7 @@ impl Loader {
             self.unsupported("module version", version.range());
         }
         let Some(source) = source else { return self.missing("source", &body) };
-        if source.as_literal().is_none() {
-            self.unsupported("module source that is no plain string", source.range());
-        }
-        let local = source.as_literal().is_some_and(|source| source.starts_with("./") || source.starts_with("../"));
-        if !local {
-            self.unsupported("remote module source", source.range());
-        }
+        self.sources.push((name.to_owned(), source.clone()));
         let depends_on = depends_on.map(|given| self.read_depends_on(&given)).unwrap_or_default();
         let (providers, provider_keys) = providers.map(|given| self.read_passed_providers(&given)).unwrap_or_default();
         let mut inputs = BTreeMap::new();
@@ -39,7 +38,8 @@ impl Loader {
         self.reserved("module", &body, &[], &["locals"]);
         let call = ModuleCall {
             name: name.to_owned(),
-            source: source.as_literal().unwrap_or_default().to_owned(),
+            // It may be made of locals, which may follow.
+            source: String::new(),
             repetition,
             depends_on,
             providers,
@@ -53,6 +53,28 @@ impl Loader {
                 earlier.range
             );
             self.duplicate("Duplicate module call", detail, range);
+        }
+    }
+
+    /// Finds out where modules are. What depends on inputs is not known yet.
+    pub(super) fn read_sources(&mut self) {
+        for (name, expr) in std::mem::take(&mut self.sources) {
+            let place = self.prefix.trim_end_matches('/');
+            let place = if place.is_empty() { "." } else { place };
+            let scope =
+                Constants { module: &self.module, folder: &self.module.folder, place, variables: None, within: None };
+            let value = match is_constant(&self.module, &expr) {
+                true => evaluate(&expr, &scope, &mut Budget::default()).ok(),
+                false => None,
+            };
+            match value.as_ref().and_then(Value::as_str) {
+                Some(source) if source.starts_with("./") || source.starts_with("../") => {
+                    let source = source.to_owned();
+                    self.module.calls.entry(name).and_modify(|call| call.source = source);
+                }
+                Some(_) => self.unsupported("remote module source", expr.range()),
+                None => self.unsupported("module source by inputs", expr.range()),
+            }
         }
     }
 

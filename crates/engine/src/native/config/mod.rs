@@ -148,6 +148,7 @@ impl Config {
         flatten(tree, String::new(), None, &mut modules);
         let mut warnings = ignored(&modules[0].module);
         warnings.extend(modules.iter().flat_map(|node| warned::module_warnings(node, &modules)));
+        warnings.extend(modules.iter().flat_map(warned::ignored_backends));
         warnings.extend(modules.iter().flat_map(warned::empty_blocks));
         let variables = BTreeMap::new();
         let mut versions = BTreeMap::new();

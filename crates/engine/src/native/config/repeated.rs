@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 
 use landform_cty::{Mark, Type, Value};
-use landform_lang::{Budget, Diagnostic as Problem, Expr, Impure, PathKind, Reference, Scope, World, evaluate};
+use landform_lang::{Budget, Constants, Expr, evaluate};
 
 use super::{Config, not_supported, range};
 use crate::native::object::Outcome;
@@ -46,7 +46,9 @@ impl Config {
             let problem = not_supported("provider for_each over what has no plain keys".to_owned());
             vec![Diagnostic { range: Some(range(for_each.range())), ..problem }]
         };
-        let value = evaluate(for_each, &Inputs(self), &mut Budget::default()).map_err(|_| unsuitable())?;
+        let (folder, variables) = (self.folder.as_path(), Some(&self.variables));
+        let scope = Constants { module: self.root(), folder, place: ".", variables, within: None };
+        let value = evaluate(for_each, &scope, &mut Budget::default()).map_err(|_| unsuitable())?;
         let secret = value.contains_mark(Mark::Sensitive) || value.contains_mark(Mark::Ephemeral);
         if secret || !value.is_wholly_known() || value.is_null() {
             return Err(unsuitable());
@@ -58,36 +60,6 @@ impl Config {
                 elements.iter().map(pair).collect::<Option<_>>().ok_or_else(unsuitable)
             }
             _ => Err(unsuitable()),
-        }
-    }
-}
-
-/// The root module before anything is evaluated: its inputs, and locals of such.
-struct Inputs<'a>(&'a Config);
-
-impl Scope for Inputs<'_> {
-    fn world(&self) -> World<'_> {
-        World { folder: Some(&self.0.folder), plan_time: None, impure: Impure::Unknown }
-    }
-
-    fn resolve(&self, reference: &Reference) -> Result<Value, Problem> {
-        let dynamic = || Problem::new("Dynamic value in static context", format!("{reference} is not known yet."));
-        let module = self.0.root();
-        match reference {
-            Reference::Variable(name) => {
-                let variable = module.variables.get(name).ok_or_else(dynamic)?;
-                let given = self.0.variables.get(name).or(variable.default.as_ref());
-                Ok(given.cloned().unwrap_or_else(|| Value::unknown(variable.ty.clone())))
-            }
-            Reference::Local(name) => {
-                let local = module.locals.get(name).ok_or_else(dynamic)?;
-                let first = |found: landform_lang::Diagnostics| found.into_iter().next().unwrap_or_else(dynamic);
-                evaluate(&local.value, self, &mut Budget::default()).map_err(first)
-            }
-            Reference::Path(PathKind::Cwd) => Ok(Value::string(self.0.folder.to_string_lossy())),
-            Reference::Path(_) => Ok(Value::from(".")),
-            Reference::Workspace => Ok(Value::from("default")),
-            _ => Err(dynamic()),
         }
     }
 }

@@ -11,8 +11,8 @@ impl Config {
     pub fn read_warnings(&self) -> Vec<Diagnostic> {
         let read = self.modules.iter().flat_map(|node| node.module.warnings.iter().cloned().map(warn));
         let undeclared = self.warnings.iter().filter(|warning| warning.summary.contains("for undeclared variable"));
-        let empty = self.modules.iter().flat_map(empty_blocks);
-        read.chain(self.undecided()).chain(empty).chain(undeclared.cloned()).collect()
+        let idle = self.modules.iter().flat_map(|node| [ignored_backends(node), empty_blocks(node)].concat());
+        read.chain(self.undecided()).chain(idle).chain(undeclared.cloned()).collect()
     }
 }
 
@@ -30,6 +30,16 @@ pub fn module_warnings(node: &ModuleNode, modules: &[ModuleNode]) -> Vec<Diagnos
     if let Some((parent, name)) = &node.parent {
         for (input, expr) in &modules[*parent].module.calls[name].inputs {
             let variable = node.module.variables.get(input);
+            for lost in variable.into_iter().flat_map(|variable| landform_lang::discarded(expr, &variable.ty)) {
+                let nested = if lost.path.is_empty() { "" } else { " nested value " };
+                let detail = format!(
+                    "The object type for input variable {input:?}{nested}{} does not include an attribute named {:?}, so this \
+                     definition is unused.{}",
+                    lost.path, lost.name, lost.hint
+                );
+                let warning = landform_lang::Diagnostic::new("Object attribute is ignored", detail);
+                warnings.push(warn(warning.at(lost.range)));
+            }
             if let Some(why) = variable.and_then(|variable| variable.deprecated.as_ref()).filter(|_| !is_null(expr)) {
                 let detail = format!("Variable {input:?} is marked as deprecated with the following message:\n{why}");
                 let warning =
@@ -39,6 +49,21 @@ pub fn module_warnings(node: &ModuleNode, modules: &[ModuleNode]) -> Vec<Diagnos
         }
     }
     warnings
+}
+
+/// The state is kept where the root module says, whatever another one does.
+pub fn ignored_backends(node: &ModuleNode) -> Vec<Diagnostic> {
+    let detail = "Any selected backend applies to the entire configuration, so OpenTofu expects provider configurations only in \
+                  the root module.\n\nThis is a warning rather than an error because it's sometimes convenient to temporarily \
+                  call a root module as a child module for testing purposes, but this backend configuration block will have no \
+                  effect.";
+    let ignored =
+        node.module.ignored.iter().filter(|ignored| node.parent.is_some() && ignored.construct == "backend block");
+    let warned = ignored.map(|ignored| {
+        let warning = landform_lang::Diagnostic::new("Backend configuration ignored", detail);
+        warn(warning.at(ignored.range.clone()))
+    });
+    warned.collect()
 }
 
 /// `provider` blocks in modules that say nothing, one warning for each provider.

@@ -139,6 +139,10 @@ impl Planner<'_> {
             (None, Some(instance)) => Some(bound.read_state(address, instance).await?),
             (None, None) => None,
         };
+        if importing.is_some() {
+            // The state learns how it is to be replaced with the first change of it.
+            self.remember(schema, (address, None), provider, object.as_ref())?;
+        }
         if let Some(object) = object.as_mut().filter(|_| !self.import_only) {
             object.create_before_destroy = resource.create_before_destroy;
             object.skip_destroy = self.eval.keeps(resource)?;
@@ -153,7 +157,7 @@ impl Planner<'_> {
                 object.dependencies.extend(resource.dependencies.iter().cloned());
             }
         }
-        if !self.import_only || importing.is_some() {
+        if !self.import_only && importing.is_none() {
             self.remember(schema, (address, None), provider, object.as_ref())?;
         }
         if self.mode == Mode::RefreshOnly {
@@ -184,8 +188,11 @@ impl Planner<'_> {
         planned.previous = self.moved.get(address).cloned();
         if let (Action::NoOp, Some(object)) = (planned.action, &mut object) {
             // Nothing will be applied, so what it stands on is brought up to date here.
+            let known = object.dependencies.iter().eq(&resource.dependencies);
             object.dependencies = resource.dependencies.iter().cloned().collect();
-            self.remember(schema, (address, None), provider, Some(object))?;
+            if importing.is_none() || !known {
+                self.remember(schema, (address, None), provider, Some(object))?;
+            }
         }
         let (after, replaces) = (planned.after.clone(), planned.replaces());
         self.note(planned);

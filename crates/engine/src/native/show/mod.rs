@@ -41,7 +41,7 @@ pub fn plan(
     schemas: &Schemas,
 ) -> Json {
     let mut changes: Vec<&Planned> = content.changes.iter().collect();
-    changes.sort_by(|a, b| order(a).cmp(&order(b)));
+    changes.sort_by_cached_key(|change| order(change));
     let mut json = json!({
         "format_version": "1.2",
         "terraform_version": TERRAFORM_VERSION,
@@ -77,11 +77,9 @@ pub fn plan(
     json
 }
 
-/// Objects of modules come after those of what calls them, and data sources first.
+/// A current object comes before its deposed ones.
 pub fn order(planned: &Planned) -> impl Ord + '_ {
-    let address = &planned.address;
-    let depth = address.module.split("module.").count();
-    (depth, &address.module, !address.data, &address.type_name, &address.name, &address.key, &planned.deposed)
+    (planned.address.order(), &planned.deposed)
 }
 
 pub fn actions(action: Action) -> Json {

@@ -50,7 +50,7 @@ impl Readable<'_> {
     pub fn write(&self, out: &mut dyn Write) -> fmt::Result {
         let mode = self.content.mode;
         let mut changes: Vec<&Planned> = self.content.changes.iter().collect();
-        changes.sort_by(|a, b| order(a).cmp(&order(b)));
+        changes.sort_by_cached_key(|change| order(change));
         let outputs = self.outputs();
         let told = !outputs.is_empty() || changes.iter().any(|planned| self.tells(planned));
         let drifted = (told || mode == Mode::RefreshOnly) && self.write_drift(out)?;
