@@ -129,7 +129,7 @@ fn mistakes_say_what_and_where() {
         ),
         (
             "upper()",
-            "test:1,1: Not enough function arguments: Function \"upper\" expects 1 argument(s). Missing value for \"str\".",
+            "test:1,7: Not enough function arguments: Function \"upper\" expects 1 argument(s). Missing value for \"str\".",
         ),
         (
             "var.null.x",
