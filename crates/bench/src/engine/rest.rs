@@ -28,6 +28,7 @@ pub async fn serve(data: &Path, mirror: &Path, workers: usize) -> Result<Landfor
 
 /// A server with the template, and what is done there again and again.
 pub async fn runs(options: &Options, mirror: &Path, folder: &Path) -> Result<Job> {
+    std::fs::create_dir_all(folder)?;
     let landform = Arc::new(serve(folder, mirror, options.workers).await?);
     landform.push_template("bench", &[("main.tf", TEMPLATE)]).await?;
     // The first run prepares the template; it is not what is measured.
