@@ -8,18 +8,43 @@ use super::{child, part, path_text, unrefined};
 
 /// In what a provider's plan oversteps what it may decide: configured values are to be taken as they are, or left as
 /// they were; only computed ones are the provider's. Empty means that all is well.
-pub fn invalid_plan(block: &Block, prior: &Value, config: &Value, planned: &Value) -> Vec<String> {
-    let mut found = Vec::new();
+///
+/// Messages show neither what the schema calls sensitive nor what is at the `secret` places. OpenTofu shows the latter; but these
+/// messages are kept, logged and sent on.
+pub fn invalid_plan(block: &Block, prior: &Value, config: &Value, planned: &Value, secret: &[Path]) -> Vec<String> {
+    let mut found = Found { problems: Vec::new(), secret };
     check_object(block, prior, config, planned, &Path::new(), &mut found);
-    found
+    found.problems
 }
 
-fn report(found: &mut Vec<String>, path: &[Step], problem: impl AsRef<str>) {
-    found.push(format!("{}: {}", path_text(path), problem.as_ref()).trim_start_matches(": ").to_owned());
+struct Found<'a> {
+    problems: Vec<String>,
+    secret: &'a [Path],
+}
+
+impl Found<'_> {
+    /// Whether something secret is here, or this is inside of something secret.
+    fn is_secret(&self, attribute: &Attribute, path: &[Step]) -> bool {
+        let meets = |place: &Path| place.iter().zip(path).all(|(one, other)| one == other);
+        holds_secrets(attribute) || self.secret.iter().any(meets)
+    }
+}
+
+fn holds_secrets(attribute: &Attribute) -> bool {
+    let inside = match &attribute.kind {
+        AttributeKind::Plain(_) => false,
+        AttributeKind::Nested { attributes, .. } => attributes.values().any(holds_secrets),
+    };
+    attribute.sensitive || inside
+}
+
+fn report(found: &mut Found<'_>, path: &[Step], problem: impl AsRef<str>) {
+    let problem = format!("{}: {}", path_text(path), problem.as_ref());
+    found.problems.push(problem.trim_start_matches(": ").to_owned());
 }
 
 /// Whether presence or absence alone settles the matter.
-fn presence(config: &Value, planned: &Value, path: &[Step], found: &mut Vec<String>) -> bool {
+fn presence(config: &Value, planned: &Value, path: &[Step], found: &mut Found<'_>) -> bool {
     match (config.is_null(), planned.is_null()) {
         (false, true) => report(found, path, "planned for absence but config wants existence"),
         (true, false) => report(found, path, "planned for existence but config wants absence"),
@@ -29,7 +54,7 @@ fn presence(config: &Value, planned: &Value, path: &[Step], found: &mut Vec<Stri
     true
 }
 
-fn check_object(block: &Block, prior: &Value, config: &Value, planned: &Value, path: &[Step], found: &mut Vec<String>) {
+fn check_object(block: &Block, prior: &Value, config: &Value, planned: &Value, path: &[Step], found: &mut Found<'_>) {
     if presence(config, planned, path, found) {
         return;
     }
@@ -46,7 +71,7 @@ fn check_block(
     config: &Value,
     planned: &Value,
     path: &[Step],
-    found: &mut Vec<String>,
+    found: &mut Found<'_>,
 ) {
     if planned == config {
         return;
@@ -99,7 +124,7 @@ fn check_attributes(
     config: &Value,
     planned: &Value,
     path: &[Step],
-    found: &mut Vec<String>,
+    found: &mut Found<'_>,
 ) {
     for (name, attribute) in attributes {
         let path = child(path, Step::Attribute(name.clone()));
@@ -113,7 +138,7 @@ fn check_attribute(
     config: &Value,
     planned: &Value,
     path: &[Step],
-    found: &mut Vec<String>,
+    found: &mut Found<'_>,
 ) {
     let plain = unrefined(planned);
     let kept = plain == unrefined(prior) && !prior.is_null() && !config.is_null();
@@ -121,8 +146,9 @@ fn check_attribute(
     if plain == unrefined(config) || kept || providers_own {
         return;
     }
+    let is_secret = found.is_secret(attribute, path);
     if config.is_null() {
-        return match attribute.sensitive {
+        return match is_secret {
             true => report(found, path, "sensitive planned value for a non-computed attribute"),
             false => report(found, path, format!("planned value {} for a non-computed attribute", spelled(planned))),
         };
@@ -131,11 +157,11 @@ fn check_attribute(
         return;
     }
     let AttributeKind::Nested { nesting, attributes } = &attribute.kind else {
-        let shown = |value: &Value| match attribute.sensitive {
+        let shown = |value: &Value| match is_secret {
             true => String::new(),
             false => format!(" {}", spelled(value)),
         };
-        let secret = if attribute.sensitive { "sensitive " } else { "" };
+        let secret = if is_secret { "sensitive " } else { "" };
         let mut problem =
             format!("{secret}planned value{} does not match config value{}", shown(planned), shown(config));
         if !prior.is_null() {
@@ -169,5 +195,38 @@ fn check_attribute(
                 check_attributes(attributes, prior, config, planned, &path, found);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landform_cty::Type;
+
+    #[test]
+    fn what_a_configuration_calls_secret_is_in_no_message() {
+        let tags = Attribute {
+            kind: AttributeKind::Plain(Type::map(Type::String)),
+            required: false,
+            optional: true,
+            computed: false,
+            sensitive: false,
+            write_only: false,
+            description: String::new(),
+            deprecated: false,
+        };
+        let block = Block { attributes: [("tags".to_owned(), tags)].into(), ..Block::default() };
+        let object = |word: &str| Value::object([("tags", Value::map(Type::String, [("a", Value::string(word))]))]);
+        let nothing = Value::null(block.implied_type());
+        let said =
+            |secret: &[Path]| invalid_plan(&block, &nothing, &object("hush"), &object("other"), secret).join("\n");
+        assert!(said(&[]).contains("hush"));
+        let whole = vec![Step::Attribute("tags".to_owned())];
+        let key = vec![Step::Attribute("tags".to_owned()), Step::Key("a".to_owned())];
+        for place in [whole, key] {
+            let said = said(std::slice::from_ref(&place));
+            assert_eq!(said, ".tags: sensitive planned value does not match config value", "{place:?}");
+        }
+        assert!(said(&[vec![Step::Attribute("name".to_owned())]]).contains("hush"));
     }
 }

@@ -1,6 +1,6 @@
 //! What is to become of an object, according to its provider.
 
-use landform_cty::{Path, Step, Type, Value};
+use landform_cty::{Mark, Path, Step, Type, Value};
 use landform_protocol::{PlanAnswer, PlanResourceChange, Schema};
 
 use super::{Bound, Identity, Object, Outcome, Planned, Reason, Wishes, bare, failed};
@@ -42,7 +42,9 @@ impl Bound {
         if first.legacy_type_system {
             first.planned = with_ignored(block, &bare_prior, &first.planned, wishes.ignore);
         }
-        self.check_plan(address, schema, &first, &bare_prior, &heeded)?;
+        let sensitive = config_marks.iter().chain(&prior_marks).filter(|(_, marks)| marks.contains(&Mark::Sensitive));
+        let secret: Vec<Path> = sensitive.map(|(path, _)| path.clone()).collect();
+        self.check_plan(address, schema, &first, (&bare_prior, &heeded), &secret)?;
         let replace_paths = self.real_replacements(address, schema, &first, &bare_prior)?;
         let writes_only =
             replace_paths.iter().any(|path| attribute_at(block, path).is_some_and(|attribute| attribute.write_only));
@@ -168,10 +170,10 @@ impl Bound {
         address: &Address,
         schema: &Schema,
         answer: &PlanAnswer,
-        prior: &Value,
-        config: &Value,
+        (prior, config): (&Value, &Value),
+        secret: &[Path],
     ) -> Outcome<()> {
-        let problems = invalid_plan(&schema.block, prior, config, &answer.planned);
+        let problems = invalid_plan(&schema.block, prior, config, &answer.planned, secret);
         if answer.legacy_type_system {
             // The old SDK cannot help it; OpenTofu tolerates it too.
             for problem in problems {
