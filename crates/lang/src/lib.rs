@@ -41,7 +41,7 @@ pub use diagnostics::{Cause, Diagnostic, Diagnostics, FunctionCall, Seen, Source
 pub use discarded::{Discarded, discarded};
 pub use eval::{Blame, described, evaluate, sides_of_equality};
 pub use functions::{LEFT_TO_THE_CLI, function_names};
-pub use load::{KeptFiles, OPENTOFU_VERSION, load, required_versions};
+pub use load::{KeptFiles, OPENTOFU_VERSION, load, repeated_alike, required_versions};
 pub use mention::{Mention, mentions, mentions_at};
 pub use module::{
     Check, Dependency, IgnoreChanges, Ignored, Import, ImportBy, Lifecycle, Local, Module, ModuleCall, Moved, Output,

@@ -22,6 +22,7 @@ use hcl_edit::structure::Structure;
 use crate::source::Source;
 use crate::{Body, Diagnostic, Diagnostics, Expr, Module, Reference, RequiredVersion, SourceRange, Unsupported};
 
+pub use provider_keys::repeated_alike;
 pub use version::OPENTOFU_VERSION;
 
 /// More files than this is no folder of configuration.

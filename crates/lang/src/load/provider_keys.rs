@@ -3,7 +3,7 @@
 use super::Loader;
 use super::references::ProviderName;
 use crate::constant::is_constant;
-use crate::{Diagnostic, Expr, ProviderConfig, Repetition, SourceRange};
+use crate::{Diagnostic, Expr, Module, ProviderConfig, Repetition, SourceRange};
 
 /// A reference to a provider: what kind of block it stands in, the name, the key, and where it is.
 pub(super) type Chosen = (&'static str, ProviderName, Option<Expr>, SourceRange);
@@ -27,7 +27,6 @@ impl Loader {
             }
         }
         self.check_imports();
-        self.warn_of_same_keys();
     }
 
     /// Where an import names a provider, it is to be that of its resource. The mistake comes with words about the lock file
@@ -41,29 +40,30 @@ impl Loader {
             }
         }
     }
+}
 
-    /// Who takes an element out of what both are repeated over has no provider left to end the object.
-    fn warn_of_same_keys(&mut self) {
-        let repeated = |name: &ProviderName| {
-            let block = self.module.providers.iter().find(|block| (&block.name, &block.alias) == (&name.0, &name.1));
-            block.and_then(|block| block.for_each.clone())
-        };
-        let mut warnings = Vec::new();
-        for call in self.module.calls.values() {
-            let Repetition::ForEach(own) = &call.repetition else { continue };
-            let passed = call.providers.iter().filter(|(name, _)| call.provider_keys.contains_key(*name));
-            if passed.filter_map(|(_, theirs)| repeated(theirs)).any(|theirs| alike(own, &theirs)) {
-                warnings.push(same_keys("module", &format!("module.{}", call.name), own));
-            }
+/// Warnings about providers that are repeated over what their resources are repeated over: who takes an element out of that has no
+/// provider left to end the object. OpenTofu looks for this when it has read all modules, and not with the rest of one.
+pub fn repeated_alike(module: &Module) -> Vec<Diagnostic> {
+    let repeated = |name: &ProviderName| {
+        let block = module.providers.iter().find(|block| (&block.name, &block.alias) == (&name.0, &name.1));
+        block.and_then(|block| block.for_each.clone())
+    };
+    let mut warnings = Vec::new();
+    for call in module.calls.values() {
+        let Repetition::ForEach(own) = &call.repetition else { continue };
+        let passed = call.providers.iter().filter(|(name, _)| call.provider_keys.contains_key(*name));
+        if passed.filter_map(|(_, theirs)| repeated(theirs)).any(|theirs| alike(own, &theirs)) {
+            warnings.push(same_keys("module", &format!("module.{}", call.name), own));
         }
-        for resource in self.module.resources.iter().filter(|resource| !resource.data) {
-            let (Repetition::ForEach(own), Some(_)) = (&resource.repetition, &resource.provider_key) else { continue };
-            if resource.provider.as_ref().and_then(repeated).is_some_and(|theirs| alike(own, &theirs)) {
-                warnings.push(same_keys("resource", &resource.address(), own));
-            }
-        }
-        self.module.warnings.extend(warnings);
     }
+    for resource in module.resources.iter().filter(|resource| !resource.data) {
+        let (Repetition::ForEach(own), Some(_)) = (&resource.repetition, &resource.provider_key) else { continue };
+        if resource.provider.as_ref().and_then(repeated).is_some_and(|theirs| alike(own, &theirs)) {
+            warnings.push(same_keys("resource", &resource.address(), own));
+        }
+    }
+    warnings
 }
 
 /// What is wrong with a key, or without one.

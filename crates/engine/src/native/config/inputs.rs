@@ -83,10 +83,7 @@ pub fn read_root(
 ) -> Result<BTreeMap<String, crate::Variable>, EngineError> {
     let failed = |diagnostics| EngineError::Diagnostics(translate(diagnostics));
     let module = landform_lang::load(folder).map_err(failed)?;
-    // That a provider is repeated as its resources are, OpenTofu finds only when it has read all modules.
-    let at_once =
-        module.warnings.iter().filter(|one| !one.summary.starts_with("Provider configuration for_each matches"));
-    tell(at_once.cloned().map(super::warned::warn).collect());
+    tell(module.warnings.iter().cloned().map(super::warned::warn).collect());
     let given = landform_lang::collect_inputs(&module, flags, std::env::vars()).map_err(failed)?;
     let (mut variables, mut found) = (BTreeMap::new(), Vec::new());
     for (name, source) in &given {

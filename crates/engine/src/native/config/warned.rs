@@ -9,11 +9,16 @@ use crate::{Diagnostic, Severity};
 impl Config {
     /// What is warned of whenever the configuration is read, also for the apply of a saved plan.
     pub fn read_warnings(&self) -> Vec<Diagnostic> {
-        let read = self.modules.iter().flat_map(|node| node.module.warnings.iter().cloned().map(warn));
+        let read = self.modules.iter().flat_map(|node| read(&node.module));
         let undeclared = self.warnings.iter().filter(|warning| warning.summary.contains("for undeclared variable"));
         let idle = self.modules.iter().flat_map(|node| [ignored_backends(node), empty_blocks(node)].concat());
         read.chain(self.undecided()).chain(idle).chain(undeclared.cloned()).collect()
     }
+}
+
+/// What can be told from a module's text alone.
+fn read(module: &landform_lang::Module) -> Vec<Diagnostic> {
+    module.warnings.iter().cloned().chain(landform_lang::repeated_alike(module)).map(warn).collect()
 }
 
 pub fn warn(warning: landform_lang::Diagnostic) -> Diagnostic {
@@ -26,7 +31,7 @@ pub fn warn(warning: landform_lang::Diagnostic) -> Diagnostic {
 
 /// What a module is warned of that can be told from its text, and from who calls it.
 pub fn module_warnings(node: &ModuleNode, modules: &[ModuleNode]) -> Vec<Diagnostic> {
-    let mut warnings: Vec<Diagnostic> = node.module.warnings.iter().cloned().map(warn).collect();
+    let mut warnings = read(&node.module);
     if let Some((parent, name)) = &node.parent {
         for (input, expr) in &modules[*parent].module.calls[name].inputs {
             let variable = node.module.variables.get(input);
