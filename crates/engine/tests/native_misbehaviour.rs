@@ -1,16 +1,17 @@
-//! Providers that fail or break their promises: what exists is saved, and the provider is told apart from the user.
+//! Providers that fail or break their promises: what exists is saved, and the provider is told apart from the user. And
+//! how often they are asked.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use landform_cty::{Type, Value};
 use landform_engine::native::{Located, Native, Providers, Requirement};
 use landform_engine::state::State;
 use landform_engine::{
-    Applied, ApplyRequest, Engine, EngineError, Intent, IntentId, Journal, Mode, PlanRequest, Refused, Settlement,
-    Silent, Stop, Workspace,
+    Applied, ApplyRequest, Engine, EngineError, Gate, Gone, Intent, IntentId, Journal, Mode, Outline, PlanRequest,
+    Refused, Settlement, Silent, Stop, Workspace,
 };
 use landform_protocol::*;
 
@@ -28,7 +29,18 @@ enum Fault {
     None,
 }
 
-struct Faulty(Fault);
+struct Faulty {
+    fault: Fault,
+    asked: Asked,
+}
+
+/// The sizes of the objects that were to be validated or planned.
+type Asked = Arc<Mutex<Vec<(&'static str, Value)>>>;
+
+fn asked(what: &'static str, config: &Value, all: &Asked) {
+    let size = config.as_mapping().and_then(|fields| fields.get("size")).cloned();
+    all.lock().unwrap().push((what, size.unwrap_or_else(|| Value::null(Type::Number))));
+}
 
 fn attribute(ty: Type, computed: bool) -> Attribute {
     Attribute {
@@ -71,7 +83,8 @@ impl Provider for Faulty {
         Ok((config, Diagnostics::new()))
     }
 
-    async fn validate_resource_config(&self, _: ValidateResourceConfig) -> Result<Diagnostics, CallError> {
+    async fn validate_resource_config(&self, call: ValidateResourceConfig) -> Result<Diagnostics, CallError> {
+        asked("validate", &call.config, &self.asked);
         Ok(Diagnostics::new())
     }
 
@@ -99,11 +112,12 @@ impl Provider for Faulty {
     }
 
     async fn plan_resource_change(&self, call: PlanResourceChange) -> Result<PlanAnswer, CallError> {
+        asked("plan", &call.config, &self.asked);
         let mut planned = call.proposed;
         if call.prior.is_null() {
             planned = with(&planned, "id", Value::unknown(Type::String));
         }
-        if self.0 == Fault::OtherPlanThanConfigured {
+        if self.fault == Fault::OtherPlanThanConfigured {
             planned = with(&planned, "size", Value::number(99u64));
         }
         Ok(PlanAnswer {
@@ -111,7 +125,7 @@ impl Provider for Faulty {
             requires_replace: Vec::new(),
             planned_private: b"planned".to_vec(),
             planned_identity: None,
-            legacy_type_system: self.0 == Fault::OtherValueByLegacy,
+            legacy_type_system: self.fault == Fault::OtherValueByLegacy,
             diagnostics: Diagnostics::new(),
         })
     }
@@ -120,7 +134,7 @@ impl Provider for Faulty {
         assert_eq!(call.planned_private, b"planned", "private bytes are handed on unchanged");
         let made = with(&call.planned, "id", Value::from("made"));
         let mut diagnostics = Diagnostics::new();
-        let new_state = match self.0 {
+        let new_state = match self.fault {
             _ if call.planned.is_null() => call.planned,
             Fault::UnknownAfterApply => call.planned,
             Fault::OtherValueThanPlanned | Fault::OtherValueByLegacy => with(&made, "size", Value::number(7u64)),
@@ -132,7 +146,7 @@ impl Provider for Faulty {
             }
             Fault::OtherPlanThanConfigured | Fault::None => made,
         };
-        let legacy_type_system = self.0 == Fault::OtherValueByLegacy;
+        let legacy_type_system = self.fault == Fault::OtherValueByLegacy;
         Ok(ApplyAnswer { new_state, private: b"applied".to_vec(), identity: None, legacy_type_system, diagnostics })
     }
 
@@ -152,7 +166,7 @@ impl Provider for Faulty {
     }
 }
 
-struct Only(Fault);
+struct Only(Fault, Asked);
 
 #[async_trait]
 impl Providers for Only {
@@ -166,7 +180,7 @@ impl Providers for Only {
         _: &Located,
         _: &BTreeMap<String, String>,
     ) -> Result<Arc<dyn Provider>, landform_engine::Diagnostic> {
-        Ok(Arc::new(Faulty(self.0)))
+        Ok(Arc::new(Faulty { fault: self.0, asked: self.1.clone() }))
     }
 }
 
@@ -183,6 +197,15 @@ impl Journal for NoJournal {
     }
 }
 
+struct Open;
+
+#[async_trait]
+impl Gate for Open {
+    async fn open(&self, _: Outline) -> bool {
+        true
+    }
+}
+
 struct Scene {
     workspace: Workspace,
     _folder: tempfile::TempDir,
@@ -190,10 +213,13 @@ struct Scene {
 
 impl Scene {
     fn new() -> Scene {
+        Scene::with("resource \"faulty_thing\" \"a\" { size = 1 }\n")
+    }
+
+    fn with(resources: &str) -> Scene {
         let folder = tempfile::tempdir().unwrap();
-        let text = "terraform {\n  required_providers {\n    faulty = { source = \"example/faulty\" }\n  }\n}\n\
-                    resource \"faulty_thing\" \"a\" { size = 1 }\n";
-        std::fs::write(folder.path().join("main.tf"), text).unwrap();
+        let head = "terraform {\n  required_providers {\n    faulty = { source = \"example/faulty\" }\n  }\n}\n";
+        std::fs::write(folder.path().join("main.tf"), format!("{head}{resources}")).unwrap();
         let workspace = Workspace {
             folder: folder.path().to_owned(),
             scratch: folder.path().to_owned(),
@@ -205,7 +231,7 @@ impl Scene {
     }
 
     async fn converge(&mut self, fault: Fault) -> Result<Applied, EngineError> {
-        let engine = Native::new(Arc::new(Only(fault)));
+        let engine = Native::new(Arc::new(Only(fault, Asked::default())));
         let workspace = &self.workspace;
         let request =
             PlanRequest { workspace, mode: Mode::Normal, adopt: Vec::new(), replace: Vec::new(), doubted: Vec::new() };
@@ -214,6 +240,24 @@ impl Scene {
         let applied = engine.apply(request, &NoJournal, &Silent, &Stop::new()).await?;
         self.workspace.state = Some(applied.state.clone());
         Ok(applied)
+    }
+
+    /// Plans and applies in one go, and says what the provider was asked.
+    async fn go(&mut self) -> Vec<(&'static str, Value)> {
+        let all = Asked::default();
+        let engine = Native::new(Arc::new(Only(Fault::None, all.clone())));
+        let request = PlanRequest {
+            workspace: &self.workspace,
+            mode: Mode::Normal,
+            adopt: Vec::new(),
+            replace: Vec::new(),
+            doubted: Vec::new(),
+        };
+        let gone = engine.straight().unwrap().go(request, &Open, &NoJournal, &Silent, &Stop::new()).await.unwrap();
+        let Gone::Through(applied) = gone else { panic!("it was held") };
+        assert!(applied.complete(), "{:?}", applied.diagnostics);
+        self.workspace.state = Some(applied.state);
+        std::mem::take(&mut all.lock().unwrap())
     }
 
     fn attributes(&self) -> serde_json::Value {
@@ -265,4 +309,34 @@ async fn a_plan_against_the_configuration_is_refused() {
     };
     assert_eq!(found[0].summary, "Provider produced invalid plan");
     assert!(found[0].detail.contains(".size"), "{}", found[0].detail);
+}
+
+#[tokio::test]
+async fn in_one_go_a_provider_is_not_asked_the_same_twice() {
+    let mut scene = Scene::new();
+    let once = vec![("validate", Value::number(1u64)), ("plan", Value::number(1u64))];
+    assert_eq!(scene.go().await, once);
+    assert_eq!(scene.attributes()["attributes"], serde_json::json!({"id": "made", "size": 1}));
+    let file = scene.workspace.folder.join("main.tf");
+    let text = std::fs::read_to_string(&file).unwrap().replace("size = 1", "size = 2");
+    std::fs::write(&file, text).unwrap();
+    let once = vec![("validate", Value::number(2u64)), ("plan", Value::number(2u64))];
+    assert_eq!(scene.go().await, once, "an update");
+    assert_eq!(scene.attributes()["attributes"]["size"], 2);
+}
+
+#[tokio::test]
+async fn in_one_go_a_provider_is_asked_again_for_what_stands_on_a_change() {
+    let others = [
+        "resource \"faulty_thing\" \"b\" {\n  size       = 5\n  depends_on = [faulty_thing.a]\n}\n",
+        "resource \"faulty_thing\" \"b\" { size = length(faulty_thing.a.id) + 1 }\n",
+    ];
+    for other in others {
+        let mut scene = Scene::with(&format!("resource \"faulty_thing\" \"a\" {{ size = 1 }}\n{other}"));
+        let asked = scene.go().await;
+        let of_b = |size: &Value| *size != Value::number(1u64);
+        assert_eq!(asked.iter().filter(|(_, size)| !of_b(size)).count(), 2, "{asked:?}");
+        assert_eq!(asked.iter().filter(|(what, size)| of_b(size) && *what == "plan").count(), 2, "{asked:?}");
+        assert_eq!(asked.last(), Some(&("plan", Value::number(5u64))), "with all that is known by then");
+    }
 }

@@ -95,7 +95,7 @@ pub struct ReadAnswer {
     pub diagnostics: Diagnostics,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PlanResourceChange {
     pub type_name: String,
     pub prior: Value,

@@ -5,6 +5,7 @@
 //! that a provider sees from the real CLI.
 //! Absent on purpose: provisioners and remote modules.
 
+mod answers;
 mod apply;
 mod builtin;
 mod change;
@@ -157,7 +158,8 @@ impl Native {
         progress: &dyn Progress,
         stop: &Stop,
     ) -> Result<Draft<'a>, EngineError> {
-        Ok(Draft { workspace: request.workspace, drawn: self.draw(request, progress, stop).await? })
+        let session = Session::new(&*self.providers, request.workspace);
+        Ok(Draft { workspace: request.workspace, drawn: self.draw(request, session, progress, stop).await? })
     }
 
     /// Whether these bytes are a plan of this engine.
@@ -252,7 +254,8 @@ impl Engine for Native {
 
     async fn plan(&self, request: PlanRequest<'_>, progress: &dyn Progress, stop: &Stop) -> Result<Plan, EngineError> {
         let workspace = request.workspace;
-        let drawn = self.draw(request, progress, stop).await?.sound()?;
+        let session = Session::new(&*self.providers, request.workspace);
+        let drawn = self.draw(request, session, progress, stop).await?.sound()?;
         Ok(self.finished(&drawn, workspace).await)
     }
 

@@ -5,10 +5,11 @@ use landform_cty::Value;
 use landform_protocol::{Configure, Provider, ProviderSchema};
 use tokio::sync::OnceCell;
 
+use super::answers::Answers;
 use super::builtin::{self, Builtin};
 use super::config::Config;
 use super::eval::Eval;
-use super::object::{Bound, Outcome, bare};
+use super::object::{Bound, Memory, Outcome, bare};
 use super::ports::{Located, Providers, Requirement};
 use super::show::{Schemas, source_of};
 use super::warnings::Warnings;
@@ -26,6 +27,8 @@ pub struct Session<'a> {
     workspace: &'a Workspace,
     slots: Mutex<BTreeMap<String, Arc<Slot>>>,
     pub warnings: Warnings,
+    /// An apply may follow at once, so what providers answer is kept for it.
+    keeps_answers: bool,
 }
 
 #[derive(Default)]
@@ -35,12 +38,14 @@ struct Slot {
     located: OnceCell<Outcome<Located>>,
     started: OnceCell<Outcome<Started>>,
     bound: OnceCell<Outcome<(Bound, Value)>>,
+    answers: Answers,
 }
 
 #[derive(Clone)]
 struct Configured {
     started: Started,
     with: Value,
+    answers: Answers,
 }
 
 #[derive(Clone)]
@@ -51,7 +56,12 @@ pub struct Started {
 
 impl<'a> Session<'a> {
     pub fn new(providers: &'a dyn Providers, workspace: &'a Workspace) -> Session<'a> {
-        Session { providers, workspace, slots: Mutex::default(), warnings: Warnings::default() }
+        Session { providers, workspace, slots: Mutex::default(), warnings: Warnings::default(), keeps_answers: false }
+    }
+
+    /// The session of a plan that is to be carried out at once.
+    pub fn before_apply(providers: &'a dyn Providers, workspace: &'a Workspace) -> Session<'a> {
+        Session { keeps_answers: true, ..Session::new(providers, workspace) }
     }
 
     /// The session of an apply that follows its plan at once. A provider goes on if it would be configured just the same;
@@ -60,7 +70,7 @@ impl<'a> Session<'a> {
         let left = |slot: &Slot| {
             let earlier = match (slot.started.get(), slot.bound.get()) {
                 (Some(Ok(started)), Some(Ok((_, with)))) if with.is_wholly_known() => {
-                    Some(Configured { started: started.clone(), with: with.clone() })
+                    Some(Configured { started: started.clone(), with: with.clone(), answers: slot.answers.clone() })
                 }
                 _ => None,
             };
@@ -68,7 +78,7 @@ impl<'a> Session<'a> {
             Arc::new(Slot { earlier, located, ..Slot::default() })
         };
         let slots = plan.slots().into_iter().map(|(address, slot)| (address, left(&slot))).collect();
-        Session { slots: Mutex::new(slots), warnings: Warnings::default(), ..*plan }
+        Session { slots: Mutex::new(slots), warnings: Warnings::default(), keeps_answers: false, ..*plan }
     }
 
     fn slot(&self, address: &str) -> Arc<Slot> {
@@ -118,12 +128,13 @@ impl<'a> Session<'a> {
     pub async fn bound(&self, address: &str, eval: &Eval<'_>) -> Outcome<Bound> {
         let slot = self.slot(address);
         let configure = async {
-            if let Some(Configured { started, with }) = &slot.earlier {
+            if let Some(Configured { started, with, answers }) = &slot.earlier {
                 let value = bare(&eval.provider(address, &started.schema.provider.block)?);
                 if value == *with {
                     let Started { provider, schema } =
                         slot.started.get_or_init(|| async { Ok(started.clone()) }).await.clone()?;
-                    return Ok((self.ready(address, provider, schema), value));
+                    let memory = Memory::Recalling(answers.clone());
+                    return Ok((Bound { memory, ..self.ready(address, provider, schema) }, value));
                 }
             }
             let Started { provider, schema } = self.started(address, eval.config).await?;
@@ -133,13 +144,17 @@ impl<'a> Session<'a> {
             let answer = provider.configure(call).await;
             let diagnostics = answer.map_err(|error| vec![unanswered(address, &error)])?;
             accept(address, diagnostics)?;
-            Ok((self.ready(address, provider, schema), value))
+            let memory = match self.keeps_answers {
+                true => Memory::Keeping(slot.answers.clone()),
+                false => Memory::None,
+            };
+            Ok((Bound { memory, ..self.ready(address, provider, schema) }, value))
         };
         slot.bound.get_or_init(|| configure).await.clone().map(|(bound, _)| bound)
     }
 
     fn ready(&self, address: &str, provider: Arc<dyn Provider>, schema: Arc<ProviderSchema>) -> Bound {
-        Bound { provider, schema, address: address.to_owned(), warnings: self.warnings.clone() }
+        Bound { provider, schema, address: address.to_owned(), warnings: self.warnings.clone(), memory: Memory::None }
     }
 
     /// A provider that is not configured: good for validating only.

@@ -1,7 +1,8 @@
 //! The two halves of a run, plan and apply; and both in one go, for a run that nobody has to approve.
 //!
 //! In one go the configuration is read once, the plan is not turned into bytes and back, and providers go on as they
-//! are: a process of the run's own is started and configured once, not twice.
+//! are: a process of the run's own is started and configured once, not twice. Nor are they asked twice for the plan of an
+//! object of which everything was known the first time.
 
 use async_trait::async_trait;
 
@@ -104,6 +105,7 @@ impl Native {
     pub(super) async fn draw<'a>(
         &'a self,
         request: PlanRequest<'a>,
+        session: Session<'a>,
         progress: &dyn Progress,
         stop: &Stop,
     ) -> Result<Drawn<'a>, EngineError> {
@@ -112,7 +114,6 @@ impl Native {
         let config = Config::of_tree(tree, workspace).map_err(config::failure)?;
         let base = workspace.state.as_deref().map(State::read).transpose().map_err(unreadable)?;
         let start = base.clone().unwrap_or_else(|| State::new(uuid::Uuid::new_v4().to_string()));
-        let session = Session::new(&*self.providers, workspace);
         let (start, moved, warnings) = moved_state(&config, &start);
         let timestamp = clock::now();
         let mut planner = Planner::new(&config, &session, &start, (progress, stop), self.parallelism, &timestamp);
@@ -189,7 +190,8 @@ impl Straight for Native {
         stop: &Stop,
     ) -> Result<Gone, EngineError> {
         let workspace = request.workspace;
-        let drawn = self.draw(request, progress, stop).await?.sound()?;
+        let session = Session::before_apply(&*self.providers, workspace);
+        let drawn = self.draw(request, session, progress, stop).await?.sound()?;
         let outline = Outline { json: Some(drawn.json(workspace).await), ..drawn.outline() };
         let effective = outline.effective;
         if !gate.open(outline).await || !effective {

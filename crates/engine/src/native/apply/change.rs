@@ -10,7 +10,7 @@ use crate::native::change::{incompatibilities, sensitivity_differs};
 use crate::native::config::ResourceConfig;
 use crate::native::eval::Each;
 use crate::native::object::{
-    Bound, Id, Identity, Object, Outcome, Planned, Told, Wishes, at, bare, id_of, id_or_name_of,
+    Bound, Id, Identity, Memory, Object, Outcome, Planned, Told, Wishes, at, bare, id_of, id_or_name_of,
 };
 use crate::{Action, Address, Diagnostic, IntentAction, Stage, Work};
 
@@ -129,7 +129,11 @@ impl<'a> Apply<'a> {
     pub(super) async fn change(&self, planned: &Planned) -> Outcome<()> {
         let address = &planned.address;
         let (resource, each) = self.block_of(address)?;
-        let bound = self.session.bound(&planned.provider, &self.eval).await?;
+        let mut bound = self.session.bound(&planned.provider, &self.eval).await?;
+        if self.stands_on_changes(resource) {
+            // The provider may plan it otherwise by now: it can look at what was not there yet.
+            bound.memory = Memory::None;
+        }
         let schema = bound.resource(address)?;
         if planned.action == Action::CreateBeforeDestroy {
             self.depose(address);
@@ -163,6 +167,15 @@ impl<'a> Apply<'a> {
             Ok(()) => held,
             Err(problems) => Err([problems, held.err().unwrap_or_default()].concat()),
         }
+    }
+
+    /// Whether this plan changes something that these objects depend on.
+    fn stands_on_changes(&self, resource: &ResourceConfig) -> bool {
+        let changes = |block: &String| {
+            let places = self.by_block.get(block).map_or(&[][..], Vec::as_slice);
+            places.iter().any(|at| self.content.changes[*at].action != Action::NoOp)
+        };
+        resource.dependencies.iter().any(changes)
     }
 
     /// `told`: that it was begun, as soon as it is.

@@ -10,6 +10,7 @@ use landform_cty::{Marks, Path, Value};
 use landform_lang::IgnoreChanges;
 use landform_protocol::{CallError, Provider, ProviderSchema, Schema};
 
+use super::answers::Answers;
 use super::change::{mark_existing, schema_marks};
 use super::show::source_of;
 use super::warnings::Warnings;
@@ -25,6 +26,16 @@ pub struct Bound {
     /// As a state names it: `provider["registry.opentofu.org/hashicorp/time"]`.
     pub address: String,
     pub warnings: Warnings,
+    pub memory: Memory,
+}
+
+/// Whether answers are kept for an apply that follows at once, and looked up in it.
+#[derive(Clone, Default)]
+pub enum Memory {
+    #[default]
+    None,
+    Keeping(Answers),
+    Recalling(Answers),
 }
 
 /// An object as it is known to exist. Its value carries marks.

@@ -3,7 +3,7 @@
 use landform_cty::{Mark, Path, Step, Type, Value};
 use landform_protocol::{PlanAnswer, PlanResourceChange, Schema};
 
-use super::{Bound, Identity, Object, Outcome, Planned, Reason, Wishes, bare, failed};
+use super::{Bound, Identity, Memory, Object, Outcome, Planned, Reason, Wishes, bare, failed};
 use crate::native::change::{
     attribute_at, invalid_plan, marks_with_ignored, path_text, proposed_new, sensitivity_differs, with_ignored,
 };
@@ -160,9 +160,25 @@ impl Bound {
             prior_private,
             prior_identity: identity.map(|identity| identity.value.clone()),
         };
-        let mut answer = self.provider.plan_resource_change(call).await.map_err(|error| failed(address, &error))?;
+        let recalled = match &self.memory {
+            Memory::Recalling(answers) => answers.plan(address, &call),
+            Memory::None | Memory::Keeping(_) => None,
+        };
+        let mut answer = match recalled {
+            Some(answer) => answer,
+            None => self.planned_by_provider(address, call).await?,
+        };
         let diagnostics = std::mem::take(&mut answer.diagnostics);
         self.accept(address, diagnostics, answer)
+    }
+
+    async fn planned_by_provider(&self, address: &Address, call: PlanResourceChange) -> Outcome<PlanAnswer> {
+        let asked = call.clone();
+        let answer = self.provider.plan_resource_change(call).await.map_err(|error| failed(address, &error))?;
+        if let Memory::Keeping(answers) = &self.memory {
+            answers.keep_plan(address, asked, &answer);
+        }
+        Ok(answer)
     }
 
     fn check_plan(

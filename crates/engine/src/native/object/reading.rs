@@ -6,7 +6,7 @@ use landform_protocol::{
     ValidateResourceConfig,
 };
 
-use super::{Bound, Id, Identity, ImportTarget, Object, Outcome, Told, at, bare, failed, id_of};
+use super::{Bound, Id, Identity, ImportTarget, Memory, Object, Outcome, Told, at, bare, failed, id_of};
 use crate::native::change::{mark_existing, normalise_legacy};
 use crate::native::encode;
 use crate::native::show::source_of;
@@ -73,7 +73,16 @@ impl Bound {
 
     pub async fn validate(&self, address: &Address, config: &Value) -> Outcome<()> {
         let call = ValidateResourceConfig { type_name: address.type_name.clone(), config: bare(config) };
+        if let Memory::Recalling(answers) = &self.memory
+            && let Some(answer) = answers.validation(address, &call)
+        {
+            return self.accept(address, answer, ());
+        }
+        let asked = call.clone();
         let answer = self.provider.validate_resource_config(call).await.map_err(|error| failed(address, &error))?;
+        if let Memory::Keeping(answers) = &self.memory {
+            answers.keep_validation(address, &asked, &answer);
+        }
         self.accept(address, answer, ())
     }
 
