@@ -35,6 +35,13 @@ const INHERITED: &[&str] = &[
 const SDK_LOGS: &[&str] =
     &["TF_LOG_SDK", "TF_LOG_SDK_FRAMEWORK", "TF_LOG_SDK_HELPER_SCHEMA", "TF_LOG_SDK_MUX", "TF_LOG_SDK_PROTO"];
 
+/// Go looks for garbage as soon as what is in use has doubled, and a provider of a few megabytes does that several times in
+/// a run: nearly a third of its CPU. Five times is some 15 MB more for such a one, and hundreds for a large one.
+const GARBAGE: (&str, &str) = ("GOGC", "400");
+
+/// What a provider holds grows with its schemas, and so does its binary: that of hashicorp/aws has some 700 MB.
+const SMALL_BINARY_BYTES: u64 = 64 << 20;
+
 /// The level of the provider's own log, under the name that the SDKs look for: `TF_LOG_PROVIDER_AWS`.
 fn provider_log(binary: &Path) -> Option<String> {
     let file = binary.file_name()?.to_str()?.strip_prefix("terraform-provider-")?;
@@ -121,6 +128,9 @@ impl Launch {
         .into();
         let logs = SDK_LOGS.iter().map(|name| (*name).to_owned()).chain(provider_log(&self.binary));
         environment.extend(logs.map(|name| (name.into(), "WARN".into())));
+        if std::fs::metadata(&self.binary).is_ok_and(|binary| binary.len() < SMALL_BINARY_BYTES) {
+            environment.insert(GARBAGE.0.into(), GARBAGE.1.into());
+        }
         environment.extend(self.surroundings.environment.iter().map(|(name, value)| (name.into(), value.into())));
         let work = folder.path().join("work");
         std::fs::create_dir(&work).map_err(spawn)?;
