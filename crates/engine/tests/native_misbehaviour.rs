@@ -11,7 +11,7 @@ use landform_engine::native::{Located, Native, Providers, Requirement};
 use landform_engine::state::State;
 use landform_engine::{
     Applied, ApplyRequest, Engine, EngineError, Gate, Gone, Intent, IntentId, Journal, Mode, Outline, PlanRequest,
-    Refused, Settlement, Silent, Stop, Workspace,
+    Refused, Settlement, Silent, Stop, Variable, Workspace,
 };
 use landform_protocol::*;
 
@@ -245,7 +245,11 @@ impl Scene {
     /// Plans and applies in one go, and says what the provider was asked.
     async fn go(&mut self) -> Vec<(&'static str, Value)> {
         let all = Asked::default();
-        let engine = Native::new(Arc::new(Only(Fault::None, all.clone())));
+        self.go_with(&Native::new(Arc::new(Only(Fault::None, all.clone())))).await;
+        std::mem::take(&mut all.lock().unwrap())
+    }
+
+    async fn go_with(&mut self, engine: &Native) {
         let request = PlanRequest {
             workspace: &self.workspace,
             mode: Mode::Normal,
@@ -257,7 +261,6 @@ impl Scene {
         let Gone::Through(applied) = gone else { panic!("it was held") };
         assert!(applied.complete(), "{:?}", applied.diagnostics);
         self.workspace.state = Some(applied.state);
-        std::mem::take(&mut all.lock().unwrap())
     }
 
     fn attributes(&self) -> serde_json::Value {
@@ -323,6 +326,20 @@ async fn in_one_go_a_provider_is_not_asked_the_same_twice() {
     std::fs::write(&file, text).unwrap();
     assert_eq!(scene.go().await, once(2), "an update");
     assert_eq!(scene.attributes()["attributes"]["size"], 2);
+}
+
+#[tokio::test]
+async fn what_is_sound_whatever_the_inputs_are_is_asked_by_the_first_run_alone() {
+    let mut scene = Scene::with("variable \"n\" { type = number }\nresource \"faulty_thing\" \"a\" { size = var.n }\n");
+    let all = Asked::default();
+    let engine = Native::new(Arc::new(Only(Fault::None, all.clone())));
+    let mut first = vec![("validate", Value::unknown(Type::Number))];
+    for size in [1u64, 2] {
+        scene.workspace.variables.insert("n".to_owned(), Variable::new(size.into(), false));
+        scene.go_with(&engine).await;
+        let own = ["validate", "plan"].map(|what| (what, Value::number(size)));
+        assert_eq!(std::mem::take(&mut *all.lock().unwrap()), [std::mem::take(&mut first), own.to_vec()].concat());
+    }
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ mod plan;
 mod ports;
 mod session;
 mod show;
+mod sound;
 mod straight;
 mod text;
 mod trees;
@@ -50,6 +51,7 @@ use config::Config;
 use content::{Content, Origin};
 use object::ImportTarget;
 use session::Session;
+use sound::Sound;
 use straight::{Drawn, MadeFrom};
 use trees::Trees;
 
@@ -67,11 +69,12 @@ pub struct Native {
     refresh: bool,
     parallelism: usize,
     trees: Trees,
+    sound: Sound,
 }
 
 impl Native {
     pub fn new(providers: Arc<dyn Providers>) -> Native {
-        Native { providers, refresh: true, parallelism: PARALLELISM, trees: Trees::default() }
+        Native { providers, refresh: true, parallelism: PARALLELISM, trees: Trees::default(), sound: Sound::default() }
     }
 
     /// An engine for folders that never change: what they hold is read once.

@@ -12,6 +12,7 @@ use super::eval::Eval;
 use super::object::{Bound, Memory, Outcome, bare};
 use super::ports::{Located, Providers, Requirement};
 use super::show::{Schemas, source_of};
+use super::sound::{Kind, Sound, SoundFor};
 use super::warnings::Warnings;
 use crate::state::TERRAFORM_VERSION;
 use crate::{Diagnostic, Seen, Severity, Workspace};
@@ -27,8 +28,9 @@ pub struct Session<'a> {
     workspace: &'a Workspace,
     slots: Mutex<BTreeMap<String, Arc<Slot>>>,
     pub warnings: Warnings,
-    /// An apply may follow at once, so what providers answer is kept for it.
-    keeps_answers: bool,
+    /// An apply may follow at once, so what providers answer is kept for it; and nothing is asked that was found sound by an
+    /// earlier run.
+    straight: Option<Sound>,
 }
 
 #[derive(Default)]
@@ -56,12 +58,12 @@ pub struct Started {
 
 impl<'a> Session<'a> {
     pub fn new(providers: &'a dyn Providers, workspace: &'a Workspace) -> Session<'a> {
-        Session { providers, workspace, slots: Mutex::default(), warnings: Warnings::default(), keeps_answers: false }
+        Session { providers, workspace, slots: Mutex::default(), warnings: Warnings::default(), straight: None }
     }
 
     /// The session of a plan that is to be carried out at once.
-    pub fn before_apply(providers: &'a dyn Providers, workspace: &'a Workspace) -> Session<'a> {
-        Session { keeps_answers: true, ..Session::new(providers, workspace) }
+    pub fn before_apply(providers: &'a dyn Providers, workspace: &'a Workspace, sound: &Sound) -> Session<'a> {
+        Session { straight: Some(sound.clone()), ..Session::new(providers, workspace) }
     }
 
     /// The session of an apply that follows its plan at once. A provider goes on if it would be configured just the same;
@@ -78,7 +80,7 @@ impl<'a> Session<'a> {
             Arc::new(Slot { earlier, located, ..Slot::default() })
         };
         let slots = plan.slots().into_iter().map(|(address, slot)| (address, left(&slot))).collect();
-        Session { slots: Mutex::new(slots), warnings: Warnings::default(), keeps_answers: false, ..*plan }
+        Session { slots: Mutex::new(slots), warnings: Warnings::default(), straight: None, ..*plan }
     }
 
     fn slot(&self, address: &str) -> Arc<Slot> {
@@ -139,14 +141,14 @@ impl<'a> Session<'a> {
             }
             let Started { provider, schema } = self.started(address, eval.config).await?;
             let value = bare(&eval.provider(address, &schema.provider.block)?);
-            validate(&*provider, address, value.clone()).await?;
+            self.ask_about(&*provider, address, value.clone()).await?;
             let call = Configure { terraform_version: VERSION_FOR_PROVIDERS.to_owned(), config: value.clone() };
             let answer = provider.configure(call).await;
             let diagnostics = answer.map_err(|error| vec![unanswered(address, &error)])?;
             accept(address, diagnostics)?;
-            let memory = match self.keeps_answers {
-                true => Memory::Keeping(slot.answers.clone()),
-                false => Memory::None,
+            let memory = match self.straight {
+                Some(_) => Memory::Keeping(slot.answers.clone()),
+                None => Memory::None,
             };
             Ok((Bound { memory, ..self.ready(address, provider, schema) }, value))
         };
@@ -160,7 +162,15 @@ impl<'a> Session<'a> {
     /// A provider that is not configured: good for validating only.
     pub async fn blank(&self, address: &str, config: &Config) -> Outcome<Bound> {
         let Started { provider, schema } = self.started(address, config).await?;
-        Ok(self.ready(address, provider, schema))
+        let memory = self.sound_for(address).map_or(Memory::None, Memory::Sound);
+        Ok(Bound { memory, ..self.ready(address, provider, schema) })
+    }
+
+    fn sound_for(&self, address: &str) -> Option<SoundFor> {
+        let sound = self.straight.as_ref()?;
+        let slot = self.slot(address);
+        let located = slot.located.get()?.as_ref().ok()?;
+        Some(sound.for_provider(&located.digest, &self.workspace.environment))
     }
 
     /// What a provider can do. One that the plan has left need not be started again to know.
@@ -174,7 +184,18 @@ impl<'a> Session<'a> {
     /// Asks the provider whether a configuration for itself is sound.
     pub async fn validate(&self, address: &str, config: &Config, value: Value) -> Outcome<()> {
         let started = self.started(address, config).await?;
-        validate(&*started.provider, address, value).await
+        self.ask_about(&*started.provider, address, value).await
+    }
+
+    async fn ask_about(&self, provider: &dyn Provider, address: &str, value: Value) -> Outcome<()> {
+        let config = value.clone();
+        // The answer may hold the provider's own defaults; OpenTofu configures with what was written, and so does this.
+        let ask = async { provider.validate_provider_config(value).await.map(|(_, diagnostics)| diagnostics) };
+        let answer = match self.sound_for(address) {
+            Some(sound) => sound.unless_known(Kind::Provider, "", &config, ask).await,
+            None => ask.await,
+        };
+        accept(address, answer.map_err(|error| vec![unanswered(address, &error)])?)
     }
 
     /// The schemas of all providers that were started.
@@ -212,13 +233,6 @@ impl<'a> Session<'a> {
             }
         }
     }
-}
-
-async fn validate(provider: &dyn Provider, address: &str, value: Value) -> Outcome<()> {
-    // The answer may hold the provider's own defaults; OpenTofu configures with what was written, and so does this.
-    let answer = provider.validate_provider_config(value).await;
-    let (_, diagnostics) = answer.map_err(|error| vec![unanswered(address, &error)])?;
-    accept(address, diagnostics)
 }
 
 fn unanswered(address: &str, error: &landform_protocol::CallError) -> Diagnostic {

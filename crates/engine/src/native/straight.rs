@@ -190,7 +190,7 @@ impl Straight for Native {
         stop: &Stop,
     ) -> Result<Gone, EngineError> {
         let workspace = request.workspace;
-        let session = Session::before_apply(&*self.providers, workspace);
+        let session = Session::before_apply(&*self.providers, workspace, &self.sound);
         let drawn = self.draw(request, session, progress, stop).await?.sound()?;
         let outline = Outline { json: Some(drawn.json(workspace).await), ..drawn.outline() };
         let effective = outline.effective;

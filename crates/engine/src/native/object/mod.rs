@@ -13,6 +13,7 @@ use landform_protocol::{CallError, Provider, ProviderSchema, Schema};
 use super::answers::Answers;
 use super::change::{mark_existing, schema_marks};
 use super::show::source_of;
+use super::sound::SoundFor;
 use super::warnings::Warnings;
 use crate::{Action, Address, Diagnostic, Seen, Severity};
 pub use reading::not_there;
@@ -34,6 +35,8 @@ pub struct Bound {
 pub enum Memory {
     #[default]
     None,
+    /// It is not configured yet, and need not be asked what was found sound before.
+    Sound(SoundFor),
     Keeping(Answers),
     Recalling(Answers),
 }

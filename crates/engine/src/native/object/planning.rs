@@ -162,7 +162,7 @@ impl Bound {
         };
         let recalled = match &self.memory {
             Memory::Recalling(answers) => answers.plan(address, &call),
-            Memory::None | Memory::Keeping(_) => None,
+            Memory::None | Memory::Sound(_) | Memory::Keeping(_) => None,
         };
         let mut answer = match recalled {
             Some(answer) => answer,

@@ -10,6 +10,7 @@ use super::{Bound, Id, Identity, ImportTarget, Memory, Object, Outcome, Told, at
 use crate::native::change::{mark_existing, normalise_legacy};
 use crate::native::encode;
 use crate::native::show::source_of;
+use crate::native::sound::Kind;
 use crate::state::Instance;
 use crate::{Action, Address, Diagnostic, Progress, Stage, Work};
 
@@ -67,8 +68,13 @@ impl Bound {
 
     pub async fn validate_data(&self, address: &Address, config: &Value) -> Outcome<()> {
         let call = ValidateResourceConfig { type_name: address.type_name.clone(), config: bare(config) };
-        let answer = self.provider.validate_data_config(call).await.map_err(|error| failed(address, &error))?;
-        self.accept(address, answer, ())
+        let config = call.config.clone();
+        let ask = self.provider.validate_data_config(call);
+        let answer = match &self.memory {
+            Memory::Sound(sound) => sound.unless_known(Kind::Data, &address.type_name, &config, ask).await,
+            _ => ask.await,
+        };
+        self.accept(address, answer.map_err(|error| failed(address, &error))?, ())
     }
 
     pub async fn validate(&self, address: &Address, config: &Value) -> Outcome<()> {
@@ -79,7 +85,12 @@ impl Bound {
             return self.accept(address, answer, ());
         }
         let asked = call.clone();
-        let answer = self.provider.validate_resource_config(call).await.map_err(|error| failed(address, &error))?;
+        let ask = self.provider.validate_resource_config(call);
+        let answer = match &self.memory {
+            Memory::Sound(sound) => sound.unless_known(Kind::Resource, &asked.type_name, &asked.config, ask).await,
+            _ => ask.await,
+        };
+        let answer = answer.map_err(|error| failed(address, &error))?;
         if let Memory::Keeping(answers) = &self.memory {
             answers.keep_validation(address, &asked, &answer);
         }
