@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use futures::future::BoxFuture;
 use landform_runner::known::KnownProviders;
-use landform_testkit::figures::Times;
+use landform_testkit::figures::{Times, cpu_seconds_of_tree};
 use landform_testkit::parts;
 use serde_json::Value;
 
@@ -24,6 +24,9 @@ pub type Job = Box<dyn Fn(u64) -> BoxFuture<'static, Result<()>> + Send + Sync>;
 struct Turn {
     per_minute: f64,
     p50: f64,
+    /// Of this program and of all that it has started, for each run, in milliseconds. It says more than the clock where the
+    /// machine has other things to do.
+    cpu: f64,
 }
 
 /// Somebody who takes turns.
@@ -52,19 +55,20 @@ impl Candidate {
         median(self.turns.iter().zip(&other.turns).map(|(own, other)| own.per_minute / other.per_minute).collect())
     }
 
+    /// What came of its runs, without how many there were.
+    fn each(&self) -> String {
+        format!("p50 {:.0} ms, {:.1} ms of CPU each", self.median(|turn| turn.p50), self.median(|turn| turn.cpu))
+    }
+
     fn measured(&self) -> String {
-        format!("{:.0}/min, p50 {:.0} ms", self.median(|turn| turn.per_minute), self.median(|turn| turn.p50))
+        format!("{:.0}/min, {}", self.median(|turn| turn.per_minute), self.each())
     }
 
     fn against(&self, other: &Candidate, goal: f64) -> Figure {
         let times = self.times(other);
         Figure {
             what: self.what.to_owned(),
-            measured: format!(
-                "{:.0}/min = {times:.1} ×, p50 {:.0} ms",
-                self.median(|t| t.per_minute),
-                self.median(|t| t.p50)
-            ),
+            measured: format!("{:.0}/min = {times:.1} ×, {}", self.median(|turn| turn.per_minute), self.each()),
             goal: format!("≥ {goal:.0} × {}", other.what),
             held: times >= goal,
         }
@@ -113,7 +117,7 @@ pub async fn measure(options: &Options) -> Result<Vec<Figure>> {
         let share = own_alone.times(floor);
         Figure {
             what: format!("the same against {what}"),
-            measured: format!("{:.0} % of {:.0}/min", share * 100.0, floor.median(|turn| turn.per_minute)),
+            measured: format!("{:.0} % of {}", share * 100.0, floor.measured()),
             goal: "≥ 70 %".to_owned(),
             held: share >= 0.7,
         }
@@ -134,6 +138,7 @@ pub async fn measure(options: &Options) -> Result<Vec<Figure>> {
 
 /// Repeats a job on so many tasks for so long.
 async fn turn(options: &Options, job: Arc<Job>, numbers: Arc<AtomicU64>) -> Result<Turn> {
+    let cpu = cpu_seconds_of_tree(std::process::id());
     let begin = Instant::now();
     let deadline = begin + options.turn();
     let mut tasks = tokio::task::JoinSet::new();
@@ -154,7 +159,8 @@ async fn turn(options: &Options, job: Arc<Job>, numbers: Arc<AtomicU64>) -> Resu
         times.extend(task??);
     }
     let per_minute = times.len() as f64 / begin.elapsed().as_secs_f64() * 60.0;
-    Ok(Turn { per_minute, p50: Times::new(times).percentile(0.5) })
+    let cpu = (cpu_seconds_of_tree(std::process::id()) - cpu) * 1000.0 / times.len() as f64;
+    Ok(Turn { per_minute, p50: Times::new(times).percentile(0.5), cpu })
 }
 
 fn terraform_exec(options: &Options) -> Result<Turn> {
@@ -169,9 +175,15 @@ fn terraform_exec(options: &Options) -> Result<Turn> {
     command.arg("-tofu").arg(parts::tofu()).arg("-config").arg(&config).arg("-template").arg(&template);
     let seconds = options.turn().as_secs().max(1);
     command.args(["-workers", &options.workers.to_string(), "-seconds", &seconds.to_string()]);
+    let cpu = cpu_seconds_of_tree(std::process::id());
     let output = command.output().context("starting the terraform-exec program")?;
+    let cpu = cpu_seconds_of_tree(std::process::id()) - cpu;
     ensure!(output.status.success(), "terraform-exec: {}", String::from_utf8_lossy(&output.stderr));
     let result: Value = serde_json::from_slice(&output.stdout)?;
     let number = |name: &str| result[name].as_f64().with_context(|| name.to_owned());
-    Ok(Turn { per_minute: number("runs")? / number("seconds")? * 60.0, p50: number("p50")? * 1000.0 })
+    Ok(Turn {
+        per_minute: number("runs")? / number("seconds")? * 60.0,
+        p50: number("p50")? * 1000.0,
+        cpu: cpu * 1000.0 / number("runs")?,
+    })
 }
