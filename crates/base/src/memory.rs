@@ -34,7 +34,8 @@ fn of_status(pid: u32, field: &str) -> u64 {
     in_kilobytes(&text, field).unwrap_or(0)
 }
 
-fn children(pid: u32) -> Vec<u32> {
+/// What a process has started and is still there, without what those have started.
+pub fn children(pid: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
     lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()).collect()

@@ -11,6 +11,7 @@ mod client;
 mod handshake;
 mod launch;
 mod lease;
+mod offspring;
 mod pool;
 mod process;
 mod schemas;

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use crate::binary::Binary;
 use crate::client::{Client, Failure, is_unsupported};
 use crate::launch::{Launch, StartError, Started, describe};
+use crate::offspring;
 use crate::schemas::{Loaded, Schemas};
 use crate::tail::Tail;
 
@@ -252,7 +253,7 @@ impl Provider for Process {
     }
 
     fn peak_memory(&self) -> u64 {
-        landform_base::memory::peak_of_tree(self.id)
+        offspring::peak(self.id, &self.binary.sha256)
     }
 
     async fn stop(&self) -> Result<(), CallError> {

@@ -28,6 +28,9 @@ struct Options {
     /// How many turns each of them takes
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     turns: u32,
+    /// Only candidates for runs per minute with these words in their names, compared with nobody: for a profiler
+    #[arg(long)]
+    only: Option<String>,
     /// Runs at one time, of every candidate
     #[arg(long, default_value_t = 2)]
     workers: usize,

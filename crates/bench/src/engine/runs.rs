@@ -46,6 +46,10 @@ impl Candidate {
         Candidate { what, work: Work::Job(Arc::new(job)), turns: Vec::new() }
     }
 
+    fn is_wanted(&self, options: &Options) -> bool {
+        options.only.as_ref().is_none_or(|part| self.what.contains(part))
+    }
+
     fn median(&self, figure: impl Fn(&Turn) -> f64) -> f64 {
         median(self.turns.iter().map(figure).collect())
     }
@@ -103,7 +107,7 @@ pub async fn measure(options: &Options) -> Result<Vec<Figure>> {
     ];
     let numbers = Arc::new(AtomicU64::new(1));
     for number in 1..=options.turns {
-        for candidate in &mut candidates {
+        for candidate in candidates.iter_mut().filter(|candidate| candidate.is_wanted(options)) {
             eprintln!("turn {number} of {}: {} …", options.turns, candidate.what);
             let turn = match &candidate.work {
                 Work::Job(job) => turn(options, job.clone(), numbers.clone()).await?,
@@ -111,6 +115,10 @@ pub async fn measure(options: &Options) -> Result<Vec<Figure>> {
             };
             candidate.turns.push(turn);
         }
+    }
+    if options.only.is_some() {
+        let wanted = candidates.iter().filter(|candidate| candidate.is_wanted(options));
+        return Ok(wanted.map(|candidate| Figure::base(candidate.what, candidate.measured())).collect());
     }
     let [peer, shared_rest, shared_alone, own_rest, own_alone, floor, certified] = &candidates;
     let share = |what: &str, floor: &Candidate| {
