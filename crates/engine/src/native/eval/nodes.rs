@@ -46,11 +46,11 @@ impl Eval<'_> {
         let node = &self.config.modules[id];
         let Some((parent, name)) = &node.parent else { return Ok(()) };
         let repetition = &self.config.modules[*parent].module.calls[name].repetition;
-        for instance in self.instances(*parent) {
-            let keys = self.keys(repetition, (*parent, &instance), Whose(Some(&instance), false))?;
-            self.values_mut().expand_module(&node.path, &instance, name, keys);
-        }
-        Ok(())
+        self.each_instance(*parent, |instance| {
+            let keys = self.keys(repetition, (*parent, instance), Whose(Some(instance), false))?;
+            self.values_mut().expand_module(&node.path, instance, name, keys);
+            Ok(())
+        })
     }
 
     fn root_variable(&self, name: &str) -> Outcome<()> {

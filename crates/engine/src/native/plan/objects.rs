@@ -22,8 +22,16 @@ impl Planner<'_> {
         let mut orphans: Vec<(Known, Reason)> = Vec::new();
         let known = self.known.get(&resource.address).map(Vec::as_slice).unwrap_or_default();
         let imports = self.imports(resource).await?;
+        let mut unexpanded = Vec::new();
         for instance in self.eval.homes(resource) {
-            let keys = self.eval.expand_resource(resource, &instance)?;
+            let keys = match self.eval.expand_resource(resource, &instance) {
+                Ok(keys) => keys,
+                // Each instance of the module has a mistake of its own.
+                Err(found) => {
+                    unexpanded.extend(found);
+                    continue;
+                }
+            };
             for (key, each) in keys.all() {
                 wanted.push((resource.instance(&instance, key), each));
             }
@@ -31,6 +39,9 @@ impl Planner<'_> {
             for known in here.filter(|known| keys.each(&known.address.key).is_none()) {
                 orphans.push((known.clone(), unwanted(&known.address, &keys)));
             }
+        }
+        if !unexpanded.is_empty() {
+            return Err(unexpanded);
         }
         let nowhere = |address: &&Address| !wanted.iter().any(|(own, _)| own == *address);
         let lost: Vec<Diagnostic> = match self.mode {

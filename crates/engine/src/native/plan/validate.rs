@@ -79,9 +79,10 @@ pub(super) fn without_repetition(found: Vec<Diagnostic>) -> Vec<Diagnostic> {
         let alike = |other: &Diagnostic| {
             let (one, another) = (&other.seen.values, &diagnostic.seen.values);
             let values = one.is_empty() || another.is_empty() || one == another;
-            // So it is with another object.
+            // So it is with another object, and where there is something else to say of the same line.
             let addresses = (&other.address, &diagnostic.address);
-            values && !matches!(addresses, (Some(one), Some(another)) if one != another)
+            let objects = !matches!(addresses, (Some(one), Some(another)) if one != another);
+            values && objects && other.detail == diagnostic.detail
         };
         let same = |other: &Diagnostic| {
             let placed = other.range.is_some() && alike(other);
