@@ -354,8 +354,8 @@ impl Graph {
         for place in self.in_order().into_iter().rev() {
             let uses = |later: &usize| match &self.nodes[*later] {
                 Node::Expand(_) | Node::Provider(_) => true,
-                // Whoever means all of a module means its outputs.
-                Node::Close(_) => after[*later].iter().any(|last| !matches!(self.nodes[*last], Node::Close(_))),
+                // Whoever means all of a module means its outputs, unless nothing asks for that one either.
+                Node::Close(_) => after[*later].iter().any(|last| !self.is_close(*last) && !idle.contains(last)),
                 _ => !idle.contains(later),
             };
             let without_use = match &self.nodes[place] {

@@ -224,8 +224,9 @@ fn planned_values(content: &Content, changes: &[&Planned], schemas: &Schemas) ->
         .map(|(name, output)| {
             let mut shown = json!({ "sensitive": output.sensitive || output.was_sensitive });
             if output.after.is_wholly_known() {
-                // OpenTofu's plan does not keep of which type a null is.
-                let ty = if output.after.is_null() { &Type::Dynamic } else { &output.after.ty };
+                // OpenTofu's plan does not keep of which type a null is, unless it takes the place of a value.
+                let untyped = output.after.is_null() && output.before.is_null();
+                let ty = if untyped { &Type::Dynamic } else { &output.after.ty };
                 shown["type"] = ty.to_json();
                 shown["value"] = plain(&output.after);
             }
