@@ -21,6 +21,9 @@ pub(crate) fn to_native(
     place: &dyn Fn(usize) -> SourceRange,
 ) -> Result<(String, Vec<(usize, usize)>), Diagnostics> {
     let json = read::read(text).map_err(|fault| {
+        if fault.what == read::TOO_DEEP {
+            return Diagnostic::unsupported("JSON nested this deeply").at(place(fault.at));
+        }
         let detail = format!("{}.", fault.what);
         Diagnostic::new("Invalid JSON", detail).at(place(fault.at))
     })?;

@@ -3,6 +3,9 @@
 /// Deeper than this no configuration is, and a stack is not endless.
 const MAX_DEPTH: usize = 100;
 
+/// Not wrong: only deeper than a reader that calls itself may go.
+pub const TOO_DEEP: &str = "Nested too deeply";
+
 /// A value and where it begins.
 #[derive(Debug)]
 pub struct Json {
@@ -73,7 +76,7 @@ impl Reader<'_> {
     fn value(&mut self, depth: usize) -> Result<Json, Fault> {
         self.space();
         if depth > MAX_DEPTH {
-            return Err(self.fault("Nested too deeply"));
+            return Err(self.fault(TOO_DEEP));
         }
         let at = self.at;
         let node = match self.peek() {
