@@ -99,7 +99,8 @@ fn the_console_and_single_objects_read_as_tofu_shows_them() {
     folder.tofu(&["init"]);
     folder.tofu(&["apply", "-auto-approve"]);
     let input = "1 + 1\nlocal.twice\nterraform_data.a[1].output\n[for o in terraform_data.a : o.input.index]\n\
-                 { a = \"b\", c = null }\ntime_static.now.triggers\ntype({ a = [1] })\nvar.word == \"x\"\n";
+                 { a = \"b\", c = null }\ntime_static.now.triggers\ntype({ a = [1] })\nvar.word == \"x\"\n\n{\n  a = [\n\n    1,\n  \
+                 ]\n}\n1 + \\\n2\n\"${upper(\"{\")}\"\nhelp\nupper(\n";
     let mut theirs = Command::new(parts::tofu());
     theirs.args(["console", "-no-color"]).current_dir(folder.tofu.folder());
     theirs.env("TF_CLI_CONFIG_FILE", folder.tofu.config());
@@ -114,6 +115,58 @@ fn the_console_and_single_objects_read_as_tofu_shows_them() {
     for address in ["terraform_data.a[1]", "time_static.now", "module.m.terraform_data.inner"] {
         let show = ["state", "show", "-no-color", address];
         assert_eq!(text(&folder.native(&show)), text(&folder.tofu(&show)), "{address}");
+    }
+}
+
+#[test]
+fn questions_are_asked_and_answered_as_by_tofu() {
+    let asking = "variable \"word\" { description = \"A word,\\nany.\" }\nvariable \"secret\" { ephemeral = true }\n\
+                  resource \"terraform_data\" \"a\" { input = var.word }\n";
+    let [ours, theirs] = [(); 2].map(|()| {
+        let folder = Folder::new();
+        folder.tofu.write("main.tf", asking).unwrap();
+        folder.tofu(&["init"]);
+        folder
+    });
+    let ask = |args: &[&str], answers: &str| {
+        let mut tofu = Command::new(parts::tofu());
+        tofu.args(args).current_dir(theirs.tofu.folder()).env("TF_CLI_CONFIG_FILE", theirs.tofu.config());
+        let (ours, theirs) = (feed(ours.command("native", args), answers), feed(tofu, answers));
+        let said = |output: &Output| {
+            let text = text(output);
+            let id = |line: &str| line.split_once("[id=").map_or(line, |(before, _)| before).to_owned();
+            text.lines().map(id).filter(|line| !line.contains(" id ")).collect::<Vec<_>>()
+        };
+        assert_eq!((ours.status.code(), said(&ours)), (theirs.status.code(), said(&theirs)), "{args:?} {answers:?}");
+    };
+    let given = ["-var=word=w", "-var=secret=s"];
+    ask(&["plan", "-no-color", "-var=secret=s"], "given\n");
+    ask(&["plan", "-no-color"], "");
+    ask(&["plan", "-no-color", "-input=false"], "given\n");
+    ask(&[&["apply", "-no-color"], &given[..]].concat(), "no\n");
+    ask(&[&["apply", "-no-color"], &given[..]].concat(), "");
+    ask(&[&["apply"], &given[..]].concat(), "yes\n");
+    ask(&[&["destroy", "-no-color"], &given[..]].concat(), "y\n");
+    ask(&[&["apply", "-destroy", "-no-color"], &given[..]].concat(), "yes\n");
+}
+
+#[test]
+fn edits_of_a_state_keep_the_one_before() {
+    let folder = Folder::new();
+    folder.tofu.write("main.tf", "resource \"terraform_data\" \"a\" {}\n").unwrap();
+    folder.native(&["apply", "-auto-approve", "-state=new/place.tfstate"]);
+    folder.native(&["apply", "-auto-approve"]);
+    folder.native(&["state", "rm", "terraform_data.a"]);
+    let names = std::fs::read_dir(folder.tofu.folder()).unwrap().map(|entry| entry.unwrap().file_name());
+    let backups: Vec<String> =
+        names.filter_map(|name| name.into_string().ok()).filter(|name| name.ends_with(".backup")).collect();
+    let [dated] = &backups[..] else { panic!("{backups:?}") };
+    assert_ne!(dated, "terraform.tfstate.backup");
+    assert!(folder.file(dated).contains("terraform_data"));
+    assert!(folder.file("new/place.tfstate").contains("terraform_data"));
+    // What is left has nothing in it, and a state can be shown wherever it lies.
+    for args in [&["show", "-no-color"][..], &["show", "-json"], &["show", "-no-color", "new/place.tfstate"]] {
+        assert_eq!(text(&folder.native(args)), text(&folder.tofu(args)), "{args:?}");
     }
 }
 

@@ -38,7 +38,7 @@ use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
 pub use clock::now;
-pub use config::{backends, collect_variables, read_root, unkept_variables};
+pub use config::{Missing, backends, collect_variables, missing_variables, read_root, unkept_variables};
 pub use console::Console;
 pub use landform_lang::VariableFlag;
 pub use landform_lang::{block_around, did_you_mean};
@@ -95,15 +95,16 @@ impl Native {
     /// A state in the JSON of `tofu show -json`. Providers are started for their schemas.
     pub async fn show_state(&self, workspace: &Workspace) -> Result<serde_json::Value, EngineError> {
         match self.stored(workspace).await? {
-            Some((state, schemas)) => Ok(show::state(&state, &schemas)),
-            None => Ok(serde_json::json!({ "format_version": "1.0" })),
+            Some((state, schemas)) if !state.is_empty() => Ok(show::state(&state, &schemas)),
+            _ => Ok(serde_json::json!({ "format_version": "1.0" })),
         }
     }
 
     /// A state as people read it.
     pub async fn state_text(&self, workspace: &Workspace, ink: Ink) -> Result<String, EngineError> {
         let stored = self.stored(workspace).await?;
-        Ok(stored.map(|(state, schemas)| text::state_text(&state, &schemas, None, ink)).unwrap_or_default())
+        let text = stored.map(|(state, schemas)| text::state_text(&state, &schemas, None, ink));
+        Ok(text.unwrap_or_else(|| "No state.\n".to_owned()))
     }
 
     /// One object of the state, likewise; `None` if it is not there.
@@ -408,10 +409,13 @@ fn origin(
 
 fn check_origin(planned: &Origin, now: &Origin) -> Result<(), EngineError> {
     let stale = |what: &str| Err(EngineError::Stale(what.to_owned()));
-    if planned.lineage != now.lineage {
-        return stale("the state is another one (its lineage differs)");
+    // A state that has appeared since then is one that was changed, not another one.
+    if planned.lineage != now.lineage && !planned.lineage.is_empty() {
+        let detail = "The given plan file can not be applied because it was created from a different state lineage.";
+        let problem = Diagnostic::error("Saved plan does not match the given state", detail);
+        return Err(EngineError::Diagnostics(vec![problem]));
     }
-    if planned.serial != now.serial || planned.state != now.state {
+    if planned.lineage != now.lineage || planned.serial != now.serial || planned.state != now.state {
         return stale("the state was changed by another operation after the plan was created");
     }
     if planned.locks != now.locks {

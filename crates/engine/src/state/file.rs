@@ -270,6 +270,11 @@ impl State {
         };
     }
 
+    /// Whether it has neither objects nor outputs.
+    pub fn is_empty(&self) -> bool {
+        self.resources().is_empty() && self.outputs.is_empty()
+    }
+
     pub fn resources(&self) -> &[Resource] {
         &self.resources
     }

@@ -1,5 +1,4 @@
 use std::collections::BTreeMap;
-use std::io::{BufRead, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use landform_plugin::{Limits, Pool, Schemas};
 use landform_runner::providers::LocalProviders;
 
 use super::Failure;
+use super::asking;
 use super::diagnostics;
 use super::elsewhere;
 use super::journal::{FolderJournal, doubted, leftover, made_perhaps};
@@ -30,6 +30,7 @@ pub async fn run(options: Options) -> Result<ExitCode, Failure> {
     {
         let why = match error.kind() {
             std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
+            std::io::ErrorKind::NotADirectory => "not a directory".to_owned(),
             _ => error.to_string(),
         };
         eprintln!("Error handling -chdir option: chdir {}: {why}", folder.display());
@@ -188,7 +189,8 @@ fn prepare(folder: &Path, common: &Common, operation: &str) -> Result<(StateFile
     recover(&mut file)?;
     let mut tell =
         |warnings: Vec<Diagnostic>| diagnostics::diagnostics(&warnings, common.json, common.compact_warnings);
-    let variables = native::read_root(folder, &common.variable_flags()?, &mut tell)?;
+    let flags = asking::variables(folder, common, common.variable_flags()?)?;
+    let variables = native::read_root(folder, &flags, &mut tell)?;
     let opened = open(folder, variables, file.read()?)?;
     Ok((file, opened))
 }
@@ -280,12 +282,20 @@ async fn apply(folder: &Path, options: ApplyOptions, destroying: bool) -> Result
             }
             made
         }
+        None if options.common.json && !options.auto_approve => {
+            let detail = "OpenTofu cannot ask for interactive approval when -json is set. You can either apply a saved plan \
+                          file, or enable the -auto-approve option.";
+            let problem = Diagnostic::error("Plan file or auto-approve required", detail);
+            return Err(EngineError::Diagnostics(vec![problem]).into());
+        }
         None => {
             let mut made = make_plan(folder, &options.common, "OperationTypeApply", false).await?;
             if made.plan.effective && !options.auto_approve {
                 let warnings = std::mem::take(&mut made.plan.warnings);
                 diagnostics::diagnostics(&warnings, options.common.json, options.common.compact_warnings);
-                approve(&options)?;
+                if !asking::approval(mode(&options.common)?)? {
+                    return Ok(ExitCode::FAILURE);
+                }
             }
             made
         }
@@ -300,14 +310,18 @@ fn saved_plan(folder: &Path, path: &Path, options: &ApplyOptions) -> Result<Made
     let given = native::collect_variables(folder, &flags)?;
     let ephemeral = native::unkept_variables(folder, &given)?;
     let lasting = given.iter().filter(|(name, _)| !ephemeral.contains(*name));
-    for (name, variable) in lasting {
-        if variables.get(name).is_some_and(|saved| saved.value != variable.value) {
-            let detail = format!(
-                "Value saved in the plan file for variable {name:?} is different from the one given to the current command."
-            );
-            let mismatch = Diagnostic::error("Mismatch between input and plan variable value", detail);
-            return Err(EngineError::Diagnostics(vec![mismatch]).into());
-        }
+    let other = |(name, variable): &(&String, &Variable)| {
+        variables.get(*name).is_some_and(|saved| saved.value != variable.value)
+    };
+    let mismatch = |(name, _): (&String, &Variable)| {
+        let detail = format!(
+            "Value saved in the plan file for variable {name:?} is different from the one given to the current command."
+        );
+        Diagnostic::error("Mismatch between input and plan variable value", detail)
+    };
+    let mismatches: Vec<Diagnostic> = lasting.filter(other).map(mismatch).collect();
+    if !mismatches.is_empty() {
+        return Err(EngineError::Diagnostics(mismatches).into());
     }
     variables.extend(given.into_iter().filter(|(name, _)| ephemeral.contains(name)));
     let mut file = StateFile::open(&options.common.state, "OperationTypeApply", &options.common.locking()?)?;
@@ -318,25 +332,19 @@ fn saved_plan(folder: &Path, path: &Path, options: &ApplyOptions) -> Result<Made
     Ok(Made { file, opened, plan, pages: None, engine: engine(folder, &options.common) })
 }
 
-fn approve(options: &ApplyOptions) -> Result<(), Failure> {
-    if !options.common.input || options.common.json {
-        return Err(anyhow!("Nobody can be asked: use -auto-approve, or apply a saved plan.").into());
-    }
-    print!("\nDo you want to perform these actions?\n  Only 'yes' will be accepted to approve.\n\n  Enter a value: ");
-    std::io::stdout().flush()?;
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    if answer.trim() == "yes" { Ok(()) } else { Err(anyhow!("Apply cancelled.").into()) }
-}
-
 async fn carry_out(mut made: Made, destroying: bool, common: &Common) -> Result<ExitCode, Failure> {
     refuse_what_may_exist(&made)?;
     let json = common.json;
     let stop = Stop::new();
     let interrupted = stop.clone();
     let signals = tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            eprintln!("\nStopping: what has begun is waited for, nothing new begins.");
+        if interruption().await.is_ok() {
+            if !json {
+                println!(
+                    "\nInterrupt received.\nPlease wait for OpenTofu to exit or data loss may occur.\nGracefully shutting \
+                     down...\n\nStopping operation..."
+                );
+            }
             interrupted.cancel();
         }
     });
@@ -371,6 +379,16 @@ async fn carry_out(mut made: Made, destroying: bool, common: &Common) -> Result<
     }
     messages::applied(&made.plan, &applied, destroying, &watch);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Waits until somebody wants the command to end: both signals mean the same.
+async fn interruption() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminated = signal(SignalKind::terminate())?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted,
+        _ = terminated.recv() => Ok(()),
+    }
 }
 
 async fn import(folder: &Path, options: &ImportOptions) -> Result<ExitCode, Failure> {

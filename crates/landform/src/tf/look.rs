@@ -14,7 +14,10 @@ use super::{diagnostics, messages, screen};
 
 pub async fn show(folder: &Path, options: ShowOptions) -> Result<ExitCode, Failure> {
     let engine = engine(folder, &Common::default());
-    if let Some(path) = &options.plan {
+    let given = options.plan.as_deref();
+    // As in OpenTofu, a state that lies somewhere else can be shown, too.
+    let elsewhere = given.and_then(|path| std::fs::read(path).ok()).filter(|bytes| is_state(bytes));
+    if let Some(path) = given.filter(|_| elsewhere.is_none()) {
         let saved = Saved::read(path)?;
         if options.json {
             println!("{}", saved.plan.json);
@@ -23,7 +26,10 @@ pub async fn show(folder: &Path, options: ShowOptions) -> Result<ExitCode, Failu
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let state = read_state(Path::new("terraform.tfstate"))?;
+    let state = match elsewhere {
+        Some(state) => Some(state),
+        None => read_state(Path::new("terraform.tfstate"))?,
+    };
     let opened = open(folder, BTreeMap::new(), state)?;
     if options.json {
         println!("{}", engine.show_state(&opened.workspace).await?);
@@ -31,6 +37,12 @@ pub async fn show(folder: &Path, options: ShowOptions) -> Result<ExitCode, Failu
         print!("{}", engine.state_text(&opened.workspace, screen::ink()).await?);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a file is a state, of whatever version.
+fn is_state(bytes: &[u8]) -> bool {
+    let json: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
+    json.is_some_and(|json| json["version"].is_u64() && json["terraform_version"].is_string())
 }
 
 pub async fn validate(folder: &Path, options: &ValidateOptions) -> Result<ExitCode, Failure> {

@@ -4,6 +4,7 @@
 //! to be: `LANDFORM_ENGINE=native` refuses it instead. Exit codes are those of OpenTofu: 0, or 1 for a failure, or 2 where
 //! `-detailed-exitcode` finds something to change; and 3 where something was refused, so that a script can go on by itself.
 
+mod asking;
 mod commands;
 mod console;
 mod diagnostics;

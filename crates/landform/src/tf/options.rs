@@ -300,7 +300,15 @@ impl Common {
         let read = |flag: &String| match flag.split_once(':') {
             Some(("file", path)) => Ok(VariableFlag::File(PathBuf::from(path))),
             Some((_, assignment)) => match assignment.split_once('=') {
-                Some((name, value)) => Ok(VariableFlag::Var { name: name.trim().to_owned(), value: value.to_owned() }),
+                Some((name, value)) if name.ends_with(' ') => {
+                    let detail = format!(
+                        "Variable name {name:?} is invalid due to trailing space. Did you mean -var=\"{}={}\"?",
+                        name.trim_end_matches(' '),
+                        value.trim_start_matches(' ')
+                    );
+                    Err(EngineError::Diagnostics(vec![Diagnostic::error("Invalid -var option", detail)]))
+                }
+                Some((name, value)) => Ok(VariableFlag::Var { name: name.to_owned(), value: value.to_owned() }),
                 None => {
                     let detail = format!(
                         "The given -var option {assignment:?} is not correctly specified. Must be a variable name and value \
@@ -374,6 +382,10 @@ fn with_double_dashes(args: Vec<OsString>) -> Vec<OsString> {
             Some((name, value)) => (name, Some(OsString::from(value))),
             None => (text.trim_start_matches('-'), None),
         };
+        // An empty name of a file is none.
+        if name == "out" && value.as_ref().is_some_and(|value| value.is_empty()) {
+            continue;
+        }
         let takes_value =
             matches!(name, "var" | "var-file" | "out" | "state" | "replace" | "chdir" | "parallelism" | "lock-timeout");
         let value = if value.is_none() && takes_value { args.next() } else { value };

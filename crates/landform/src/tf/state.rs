@@ -109,7 +109,7 @@ fn edit(path: &Path, change: impl FnOnce(&mut State) -> Result<(), Failure>) -> 
     let mut state = base.clone();
     change(&mut state)?;
     state.follow(Some(&base));
-    Ok(file.write(&state.write())?)
+    Ok(file.write_edited(&state.write())?)
 }
 
 fn remove(path: &Path, wanted: &[String]) -> Result<(), Failure> {

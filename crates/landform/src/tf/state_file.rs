@@ -4,11 +4,14 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
+use landform_engine::{Diagnostic, EngineError};
 use rustix::fs::{FlockOperation, fcntl_lock};
 use serde_json::json;
+
+use super::Failure;
 
 /// The state file, locked for as long as this lives.
 ///
@@ -30,13 +33,16 @@ pub enum Locking {
 }
 
 impl StateFile {
-    pub fn lock(path: &Path, operation: &str) -> anyhow::Result<StateFile> {
+    pub fn lock(path: &Path, operation: &str) -> Result<StateFile, Failure> {
         StateFile::open(path, operation, &Locking::Within(Duration::ZERO))
     }
 
-    pub fn open(path: &Path, operation: &str, locking: &Locking) -> anyhow::Result<StateFile> {
+    pub fn open(path: &Path, operation: &str, locking: &Locking) -> Result<StateFile, Failure> {
         let existed = path.exists();
         let shown = path.display();
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        }
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -44,7 +50,7 @@ impl StateFile {
             .truncate(false)
             .mode(0o600)
             .open(path)
-            .with_context(|| format!("cannot open {shown}"))?;
+            .map_err(|error| not_locked(&format!("open {shown}: {}", in_go(&error)), None))?;
         let Locking::Within(wait) = locking else {
             return Ok(StateFile { path: path.to_owned(), file, existed, written: false, locked: false });
         };
@@ -54,8 +60,8 @@ impl StateFile {
                 std::thread::sleep(Duration::from_millis(200));
                 continue;
             }
-            let holder = std::fs::read_to_string(info_path(path)).unwrap_or_default();
-            bail!("Error acquiring the state lock: {shown} is in use.\n{holder}");
+            let holder = std::fs::read(info_path(path)).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            return Err(not_locked("resource temporarily unavailable", holder.as_ref()));
         }
         let info = json!({
             "ID": uuid::Uuid::new_v4().to_string(),
@@ -80,10 +86,20 @@ impl StateFile {
 
     /// Writes a new state; the old one, if it differs, becomes the backup.
     pub fn write(&mut self, state: &[u8]) -> anyhow::Result<()> {
+        self.write_keeping(state, ".backup")
+    }
+
+    /// The same for a change that somebody makes by hand: the old state stays, whatever is done next.
+    pub fn write_edited(&mut self, state: &[u8]) -> anyhow::Result<()> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.write_keeping(state, &format!(".{}.backup", now.as_secs()))
+    }
+
+    fn write_keeping(&mut self, state: &[u8], suffix: &str) -> anyhow::Result<()> {
         if let Some(old) = self.read()?
             && old != state
         {
-            let backup = with_suffix(&self.path, ".backup");
+            let backup = with_suffix(&self.path, suffix);
             write_private(&backup, &old).with_context(|| format!("cannot write {}", backup.display()))?;
         }
         let write = |file: &mut File| {
@@ -120,6 +136,44 @@ impl Drop for StateFile {
     }
 }
 
+/// That the state cannot be had, why, and who has it, in OpenTofu's words.
+fn not_locked(why: &str, holder: Option<&serde_json::Value>) -> Failure {
+    let holder = holder.map(|holder| {
+        let said = |name: &str| holder[name].as_str().unwrap_or_default();
+        // As Go writes a time.
+        let created = match said("Created").strip_suffix('Z') {
+            Some(time) => format!("{} +0000 UTC", time.replacen('T', " ", 1)),
+            None => said("Created").to_owned(),
+        };
+        let lines = [
+            ("ID", said("ID")),
+            ("Path", said("Path")),
+            ("Operation", said("Operation")),
+            ("Who", said("Who")),
+            ("Version", said("Version")),
+            ("Created", created.as_str()),
+            ("Info", said("Info")),
+        ];
+        let lines: String =
+            lines.iter().map(|(name, value)| format!("  {:<10} {value}\n", format!("{name}:"))).collect();
+        format!("\nLock Info:\n{lines}\n")
+    });
+    let detail = format!(
+        "Error message: {why}{}\n\nOpenTofu acquires a state lock to protect the state from being written\nby multiple users at \
+         the same time. Please resolve the issue above and try\nagain. For most commands, you can disable locking with the \
+         \"-lock=false\"\nflag, but this is not recommended.",
+        holder.unwrap_or_default()
+    );
+    EngineError::Diagnostics(vec![Diagnostic::error("Error acquiring the state lock", detail)]).into()
+}
+
+/// An error of the system as Go says it: in small letters, without its number.
+fn in_go(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    text.to_lowercase()
+}
+
 fn info_path(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     path.with_file_name(format!(".{name}.lock.info"))
@@ -146,7 +200,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("terraform.tfstate");
         {
-            let mut file = StateFile::lock(&path, "apply").unwrap();
+            let mut file = StateFile::lock(&path, "apply").ok().unwrap();
             assert!(folder.path().join(".terraform.tfstate.lock.info").exists());
             assert_eq!(file.read().unwrap(), None);
             file.write(b"one").unwrap();
@@ -161,7 +215,7 @@ mod tests {
     fn nothing_is_left_behind_where_nothing_was_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("terraform.tfstate");
-        drop(StateFile::lock(&path, "plan").unwrap());
+        drop(StateFile::lock(&path, "plan").ok().unwrap());
         assert!(!path.exists());
     }
 }

@@ -70,6 +70,26 @@ pub fn unkept(folder: &Path, given: &BTreeMap<String, crate::Variable>) -> Resul
     Ok(ephemeral.chain(undeclared).cloned().collect())
 }
 
+/// A variable that nothing gives a value.
+pub struct Missing {
+    pub name: String,
+    pub description: String,
+    pub ephemeral: bool,
+}
+
+/// The variables that somebody would have to be asked for, by name. What is wrong with the others is said elsewhere.
+pub fn missing(folder: &Path, flags: &[VariableFlag]) -> Result<Vec<Missing>, EngineError> {
+    let Ok(module) = landform_lang::load(folder) else { return Ok(Vec::new()) };
+    let Ok(given) = landform_lang::collect_inputs(&module, flags, std::env::vars()) else { return Ok(Vec::new()) };
+    let unset = module.variables.values().filter(|one| one.default.is_none() && !given.contains_key(&one.name));
+    let told = |one: &landform_lang::Variable| Missing {
+        name: one.name.clone(),
+        description: one.description.clone(),
+        ephemeral: one.ephemeral,
+    };
+    Ok(unset.map(told).collect())
+}
+
 /// Variables of a folder, as `landform tf` collects them: from the environment, from files, and from flags.
 pub fn collect(folder: &Path, flags: &[VariableFlag]) -> Result<BTreeMap<String, crate::Variable>, EngineError> {
     read_root(folder, flags, &mut |_| {})

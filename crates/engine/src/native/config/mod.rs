@@ -20,7 +20,9 @@ use landform_cty::{Mark, Value};
 use landform_lang::{Diagnostics, KeptFiles, Module, ProviderConfig, Resource, Tree};
 
 pub use graph::{Graph, Node};
-pub use inputs::{collect as collect_variables, read_root, unkept as unkept_variables};
+pub use inputs::{
+    Missing, collect as collect_variables, missing as missing_variables, read_root, unkept as unkept_variables,
+};
 pub use limits::{range, unsupported};
 use providers::ProviderKey;
 pub use sources::provider_address;
