@@ -62,7 +62,10 @@ impl Planner<'_> {
                         ImportTarget::Identity(sound(identity, expr, "identity")?)
                     }
                 };
-                found.insert(address, name);
+                // A name that is empty is none: nothing is taken over.
+                if !matches!(&name, ImportTarget::Id(id) if id.is_empty()) {
+                    found.insert(address, name);
+                }
             }
         }
         Ok(found)
