@@ -100,7 +100,7 @@ fn the_console_and_single_objects_read_as_tofu_shows_them() {
     folder.tofu(&["apply", "-auto-approve"]);
     let input = "1 + 1\nlocal.twice\nterraform_data.a[1].output\n[for o in terraform_data.a : o.input.index]\n\
                  { a = \"b\", c = null }\ntime_static.now.triggers\ntype({ a = [1] })\nvar.word == \"x\"\n\n{\n  a = [\n\n    1,\n  \
-                 ]\n}\n1 + \\\n2\n\"${upper(\"{\")}\"\nhelp\nupper(\n";
+                 ]\n}\n\"${upper(\"{\")}\"\nhelp\nupper(\n";
     let mut theirs = Command::new(parts::tofu());
     theirs.args(["console", "-no-color"]).current_dir(folder.tofu.folder());
     theirs.env("TF_CLI_CONFIG_FILE", folder.tofu.config());
