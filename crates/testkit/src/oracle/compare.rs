@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use super::normal::{checks_in_order, serial_is_chance};
+use super::normal::{checks_in_order, modules_in_order, serial_is_chance};
 use super::observe::{Observed, Streams};
 use super::words::{compare_streams, compare_texts};
 use crate::transcript::{Difference, compare_canonical, compare_json};
@@ -62,6 +62,7 @@ pub fn stream_differences(left: &[Streams], right: &[Streams]) -> Vec<Difference
 fn checked(value: &Option<Json>) -> Json {
     let mut json = json(value);
     checks_in_order(&mut json);
+    modules_in_order(&mut json);
     json
 }
 

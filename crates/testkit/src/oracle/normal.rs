@@ -56,6 +56,25 @@ pub fn checks_in_order(json: &mut Json) {
     }
 }
 
+/// Modules inside of modules are listed by OpenTofu as their objects happen to be planned; those of the root by name.
+pub fn modules_in_order(json: &mut Json) {
+    let Some(root) = json.get_mut("planned_values").and_then(|values| values.get_mut("root_module")) else { return };
+    for child in children(root) {
+        sort_below(child);
+    }
+}
+
+fn children(module: &mut Json) -> impl Iterator<Item = &mut Json> {
+    module.get_mut("child_modules").and_then(Json::as_array_mut).into_iter().flatten()
+}
+
+fn sort_below(module: &mut Json) {
+    if let Some(inner) = module.get_mut("child_modules").and_then(Json::as_array_mut) {
+        inner.sort_by_key(|child| child["address"].to_string());
+    }
+    children(module).for_each(sort_below);
+}
+
 /// Whether the number of this state, and of all that follow, is a matter of luck. OpenTofu counts a state whose text differs
 /// from the one before, and several results of checks come out in another order every time: the same state is now and
 /// then a new one to it.
@@ -123,6 +142,20 @@ impl Symbols {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn only_modules_inside_of_modules_may_come_in_any_order() {
+        let module = |address: &str, inner: Json| json!({"address": address, "child_modules": inner});
+        let plan = |inner: Json| {
+            let mut plan = json!({"planned_values": {"root_module": {"child_modules": inner}}});
+            modules_in_order(&mut plan);
+            plan
+        };
+        let leaf = |address| module(address, json!([]));
+        let (ab, ba) = (json!([leaf("a"), leaf("b")]), json!([leaf("b"), leaf("a")]));
+        assert_eq!(plan(json!([module("m", ab.clone())])), plan(json!([module("m", ba.clone())])));
+        assert_ne!(plan(ab), plan(ba));
+    }
 
     #[test]
     fn ids_keep_their_flow_and_times_go() {

@@ -28,6 +28,16 @@ impl Kind {
             Kind::Map => "map(string)",
         }
     }
+
+    pub fn empty(self) -> &'static str {
+        match self {
+            Kind::Text => "\"none\"",
+            Kind::Number => "0",
+            Kind::Truth => "false",
+            Kind::Texts => "[]",
+            Kind::Map => "{}",
+        }
+    }
 }
 
 /// What can be referred to at one place, by kind.
@@ -35,7 +45,11 @@ pub type Names = Vec<(Kind, String)>;
 
 const WORDS: &[&str] =
     &["a", "b", "c", "north", "south", "x y", "", "Äpfel", "10", "true", "line\\nother", "%{x}", "a$b"];
-const KEYS: &[&str] = &["a", "b", "c", "d"];
+pub const KEYS: &[&str] = &["a", "b", "c", "d"];
+
+/// Files that expressions may read, as a story writes them.
+pub const FILES: &str = "--- files/note.txt\nA note, ${not} a template.\n--- files/page.tftpl\n\
+                         # ${name}\n%{ for one in list ~}\n- ${one}\n%{ endfor ~}\n%{ if length(list) > 1 }many%{ else }few%{ endif }\n";
 
 /// As a literal. Templates begin with two characters that have to be doubled to mean themselves.
 pub fn literal(rng: &mut StdRng, kind: Kind) -> String {
@@ -81,6 +95,18 @@ pub fn expression(rng: &mut StdRng, kind: Kind, names: &Names, depth: u32) -> St
     }
 }
 
+/// As an argument is written: now and then over several lines.
+pub fn written(rng: &mut StdRng, kind: Kind, names: &Names) -> String {
+    if kind != Kind::Text || rng.random_bool(0.8) {
+        return expression(rng, kind, names, 3);
+    }
+    let (one, other) = (expression(rng, Kind::Text, names, 1), expression(rng, Kind::Texts, names, 1));
+    let (mark, end) = *[("<<EOT", "EOT"), ("<<-EOT", "    EOT")].choose(rng).expect("there are two");
+    let list =
+        pick(rng, &["%{ for t in LIST ~}\n      - ${t}\n    %{ endfor ~}", "%{ for t in LIST }${t},%{ endfor }"]);
+    format!("{mark}\n      first ${{{one}}}\n\n    {}\n      \"last\" \\n $${{x}}\n{end}", list.replace("LIST", &other))
+}
+
 struct Maker<'a> {
     rng: &'a mut StdRng,
     names: &'a Names,
@@ -112,7 +138,7 @@ impl Maker<'_> {
     }
 
     fn text(&mut self) -> String {
-        match self.rng.random_range(0..22) {
+        match self.rng.random_range(0..29) {
             0..4 => format!("\"{}-${{{}}}\"", pick(self.rng, &["p", "q", "%"]), self.of(Kind::Text)),
             4 => format!("\"${{{}}}${{{}}}\"", self.of(Kind::Number), self.of(Kind::Text)),
             5 => format!("upper({})", self.of(Kind::Text)),
@@ -136,6 +162,15 @@ impl Maker<'_> {
                 format!("\"%{{ for t in {} }}${{{inner}}};%{{ endfor }}\"", self.of(Kind::Texts))
             }
             20 => format!("element(concat({}, [\"z\"]), {})", self.of(Kind::Texts), pick(self.rng, &["0", "1", "5"])),
+            21 => "file(\"${path.root}/files/note.txt\")".to_owned(),
+            22 | 23 => {
+                let (name, list) = (self.of(Kind::Text), self.of(Kind::Texts));
+                format!("templatefile(\"${{path.root}}/files/page.tftpl\", {{ name = {name}, list = {list} }})")
+            }
+            24 => format!("jsonencode(jsondecode(jsonencode({})))", self.any()),
+            25 => format!("base64encode({})", self.of(Kind::Text)),
+            26 => format!("one(slice(concat({}, [\"z\"]), 0, 1))", self.of(Kind::Texts)),
+            27 => format!("format(\"%03d|%-5s|\", {}, {})", self.of(Kind::Number), self.of(Kind::Text)),
             _ => format!("yamlencode({})", self.any()),
         }
     }
@@ -174,7 +209,7 @@ impl Maker<'_> {
     }
 
     fn texts(&mut self) -> String {
-        match self.rng.random_range(0..13) {
+        match self.rng.random_range(0..20) {
             0 | 1 => format!("[{}, {}]", self.of(Kind::Text), self.of(Kind::Text)),
             2 => format!("concat({}, {})", self.of(Kind::Texts), self.of(Kind::Texts)),
             3 => {
@@ -192,12 +227,19 @@ impl Maker<'_> {
             9 => format!("compact({})", self.of(Kind::Texts)),
             10 => format!("split(\"-\", {})", self.of(Kind::Text)),
             11 => format!("tolist(toset({}))", self.of(Kind::Texts)),
+            12 => format!("flatten([[{}], {}])", self.of(Kind::Text), self.of(Kind::Texts)),
+            13 => format!("formatlist(\"%s-%s\", {}, {})", self.of(Kind::Texts), self.of(Kind::Text)),
+            14 => format!("reverse({})", self.of(Kind::Texts)),
+            15 => format!("regexall(\"[a-z]+\", {})", self.of(Kind::Text)),
+            16 => format!("concat([{}, {}]...)", self.of(Kind::Texts), self.of(Kind::Texts)),
+            17 => format!("sort(setunion({}, {}))", self.of(Kind::Texts), self.of(Kind::Texts)),
+            18 => "sort(fileset(\"${path.root}/files\", \"*\"))".to_owned(),
             _ => self.either(Kind::Texts),
         }
     }
 
     fn map(&mut self) -> String {
-        match self.rng.random_range(0..8) {
+        match self.rng.random_range(0..10) {
             0 | 1 => format!("{{ a = {}, (\"b\") = {} }}", self.of(Kind::Text), self.of(Kind::Text)),
             2 => format!("merge({}, {})", self.of(Kind::Map), self.of(Kind::Map)),
             3 => {
@@ -212,6 +254,11 @@ impl Maker<'_> {
             6 => {
                 let condition = self.inside(Kind::Truth, &[(Kind::Text, "k"), (Kind::Text, "v")]);
                 format!("{{ for k, v in {} : k => v if {condition} }}", self.of(Kind::Map))
+            }
+            7 => format!("zipmap(keys({0}), values({0}))", self.of(Kind::Map)),
+            8 => {
+                let groups = format!("{{ for x in {} : substr(\"k${{x}}\", 0, 2) => x... }}", self.of(Kind::Texts));
+                format!("{{ for k, group in {groups} : k => join(\",\", group) }}")
             }
             _ => self.either(Kind::Map),
         }

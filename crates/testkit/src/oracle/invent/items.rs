@@ -1,12 +1,11 @@
 //! The blocks of an invented configuration, and what may be said about each.
 
-use std::fmt::Write;
-
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
-use super::expressions::{Kind, Names, expression, pick};
+use super::body::{Part, argument, block};
+use super::expressions::{Kind, Names, expression, pick, written};
 use super::{Folder, mentions};
 
 pub enum Sort {
@@ -16,6 +15,8 @@ pub enum Sort {
     Data(Kind),
     Nested,
     Blocks,
+    /// With an argument that no state holds.
+    WriteOnly,
     /// A data source that says back what it is told.
     Echo(Kind),
     Module(Folder),
@@ -31,11 +32,31 @@ pub struct Item {
     pub sort: Sort,
     pub name: String,
     /// The folder of a module keeps its name when the call gets another.
-    born: String,
-    repetition: Repetition,
-    arguments: Vec<(String, Kind, String)>,
-    lifecycle: Vec<String>,
-    depends_on: Vec<String>,
+    pub born: String,
+    pub repetition: Repetition,
+    pub arguments: Vec<(String, Kind, String)>,
+    pub lifecycle: Vec<Part>,
+    pub depends_on: Vec<String>,
+    /// Which configuration of the provider it has, or passes.
+    pub provider: Option<String>,
+    pub passed: Vec<(String, String)>,
+    pub in_json: bool,
+}
+
+/// What there is to refer to, at the place of a new item.
+pub struct Scope {
+    pub names: Names,
+    /// What is known before anything is made.
+    pub given: Names,
+    /// What only write-only arguments may refer to.
+    pub ephemeral: Names,
+    /// Objects that are made before.
+    pub earlier: Vec<String>,
+    pub providers: Vec<String>,
+    /// What to repeat an object over that has one provider for each.
+    pub repeated: Option<String>,
+    pub nested: bool,
+    pub in_json: bool,
 }
 
 /// The arguments of an object, all but its name.
@@ -52,43 +73,68 @@ const ARGUMENTS: &[(&str, Kind)] = &[
     ("secret", Kind::Text),
 ];
 
+const NESTED: &[(&str, Kind)] = &[
+    ("single", Kind::Text),
+    ("list", Kind::Texts),
+    ("map", Kind::Map),
+    ("set", Kind::Texts),
+    ("either", Kind::Texts),
+    ("deep", Kind::Texts),
+];
+
+const BLOCKS: &[(&str, Kind)] = &[
+    ("item", Kind::Text),
+    ("single", Kind::Truth),
+    ("group", Kind::Text),
+    ("rule", Kind::Texts),
+    ("rules", Kind::Texts),
+    ("entry", Kind::Map),
+];
+
 const FAULTS: &[&str] = &[
+    "validate_error",
     "create_error",
     "create_partial",
+    "create_panic",
+    "create_warning",
     "update_error",
     "update_partial",
     "delete_error",
+    "delete_warning",
+    "read_error",
     "read_gone",
     "read_drift",
+    "plan_error",
     "plan_warning",
+    "plan_replace",
     "apply_unknown",
     "plan_lie",
     "apply_lie",
 ];
 
+const FAULTS_OF_DATA: &[&str] = &["read_error", "read_warning", "read_panic", "validate_error"];
+
+fn some(rng: &mut StdRng, of: &[(&str, Kind)], chance: f64) -> Vec<(String, Kind)> {
+    of.iter().filter(|_| rng.random_bool(chance)).map(|(name, kind)| ((*name).to_owned(), *kind)).collect()
+}
+
 impl Item {
-    pub fn new(
-        rng: &mut StdRng,
-        name: String,
-        names: &Names,
-        given: &Names,
-        earlier: &[String],
-        module: Option<Folder>,
-    ) -> Item {
+    pub fn new(rng: &mut StdRng, name: String, scope: &Scope, module: Option<Folder>) -> Item {
         let kind = *Kind::ALL.choose(rng).expect("there are kinds");
-        let sort = match (module, rng.random_range(0..12)) {
+        let sort = match (module, rng.random_range(0..13)) {
             (Some(module), _) => Sort::Module(module),
             (None, 0 | 1) => Sort::Local(kind),
             (None, 2 | 3) => Sort::Data(kind),
             (None, 4) => Sort::Echo(kind),
-            (None, 5) => Sort::Nested,
+            (None, 5) if scope.nested => Sort::Nested,
             (None, 6) => Sort::Blocks,
+            (None, 7) if rng.random_bool(0.5) => Sort::WriteOnly,
             (None, _) => Sort::Object,
         };
         let repetition = match (&sort, rng.random_range(0..10)) {
             (Sort::Local(_), _) => Repetition::None,
-            (_, 0 | 1) => Repetition::count(rng, given),
-            (_, 2 | 3) => Repetition::for_each(rng, given),
+            (_, 0 | 1) => Repetition::count(rng, &scope.given),
+            (_, 2 | 3) => Repetition::for_each(rng, &scope.given),
             _ => Repetition::None,
         };
         let mut item = Item {
@@ -99,34 +145,69 @@ impl Item {
             arguments: Vec::new(),
             lifecycle: Vec::new(),
             depends_on: Vec::new(),
+            provider: None,
+            passed: Vec::new(),
+            in_json: scope.in_json && rng.random_bool(0.5),
         };
+        item.choose_provider(rng, scope);
         let wanted = match &item.sort {
             Sort::Local(kind) => vec![("value".to_owned(), *kind)],
-            Sort::Data(kind) | Sort::Echo(kind) => vec![("input".to_owned(), *kind)],
-            Sort::Nested => [("single", Kind::Text), ("list", Kind::Texts), ("map", Kind::Map), ("set", Kind::Texts)]
-                .into_iter()
-                .filter(|_| rng.random_bool(0.6))
-                .map(|(name, kind)| (name.to_owned(), kind))
-                .collect(),
-            Sort::Blocks => [("item", Kind::Text), ("rule", Kind::Texts), ("entry", Kind::Map)]
-                .into_iter()
-                .filter(|_| rng.random_bool(0.6))
-                .map(|(name, kind)| (name.to_owned(), kind))
-                .collect(),
+            Sort::Data(kind) => {
+                let triggers = *Kind::ALL.choose(rng).expect("there are kinds");
+                let mut wanted = vec![("input".to_owned(), *kind)];
+                wanted.extend(rng.random_bool(0.3).then(|| ("triggers_replace".to_owned(), triggers)));
+                wanted
+            }
+            Sort::Echo(kind) => vec![("input".to_owned(), *kind)],
+            Sort::Nested => some(rng, NESTED, 0.5),
+            Sort::Blocks => some(rng, BLOCKS, 0.5),
+            Sort::WriteOnly => vec![("password".to_owned(), Kind::Text), ("password_version".to_owned(), Kind::Number)],
             Sort::Module(folder) => folder.variables.iter().map(|it| (it.name.clone(), it.kind)).collect(),
-            Sort::Object => ARGUMENTS
-                .iter()
-                .filter(|_| rng.random_bool(0.3))
-                .map(|(name, kind)| ((*name).to_owned(), *kind))
-                .collect(),
+            Sort::Object => some(rng, ARGUMENTS, 0.3),
         };
-        let inside = item.inside(names);
+        let inside = item.inside(&scope.names);
         for (name, kind) in wanted {
-            let value = expression(rng, kind, &inside, 3);
+            let value = match name.as_str() {
+                "password" => {
+                    let names: Names = inside.iter().chain(&scope.ephemeral).chain(&scope.ephemeral).cloned().collect();
+                    expression(rng, kind, &names, 2)
+                }
+                _ if item.may_be_left_out(&name) && rng.random_bool(0.5) => "null".to_owned(),
+                // Brackets and JSON want a value that ends where it ends.
+                _ if item.in_json || !matches!(item.sort, Sort::Object | Sort::Local(_) | Sort::Echo(_)) => {
+                    expression(rng, kind, &inside, 3)
+                }
+                _ => written(rng, kind, &inside),
+            };
             item.arguments.push((name, kind, value));
         }
-        item.settle(rng, &inside, earlier);
+        item.settle(rng, &inside, &scope.earlier);
         item
+    }
+
+    fn may_be_left_out(&self, name: &str) -> bool {
+        match &self.sort {
+            Sort::Module(folder) => folder.variables.iter().any(|it| it.name == name && it.may_be_left_out()),
+            _ => false,
+        }
+    }
+
+    fn choose_provider(&mut self, rng: &mut StdRng, scope: &Scope) {
+        match (&self.sort, &scope.repeated) {
+            (Sort::Local(_) | Sort::Data(_), _) => {}
+            (Sort::Module(folder), Some(keys)) if rng.random_bool(0.2) => {
+                let each = vec!["probe.by[each.key]".to_owned()];
+                self.passed = folder.providers.passed(rng, &each);
+                self.repetition = Repetition::ForEach(keys.clone());
+            }
+            (Sort::Module(folder), _) => self.passed = folder.providers.passed(rng, &scope.providers),
+            (_, Some(keys)) if rng.random_bool(0.2) => {
+                self.provider = Some("probe.by[each.key]".to_owned());
+                self.repetition = Repetition::ForEach(keys.clone());
+            }
+            _ if rng.random_bool(0.4) => self.provider = scope.providers.choose(rng).cloned(),
+            _ => {}
+        }
     }
 
     /// Words about its life.
@@ -144,34 +225,31 @@ impl Item {
         }
         if self.managed().is_some() {
             if rng.random_bool(0.15) {
-                self.lifecycle.push("create_before_destroy = true".to_owned());
+                self.lifecycle.push(argument("create_before_destroy", "true"));
             }
             if matches!(self.sort, Sort::Object) && rng.random_bool(0.12) {
-                let what = pick(rng, &["[tags]", "[note, size]", "[tags[\"a\"]]", "all", "[name]"]);
-                self.lifecycle.push(format!("ignore_changes = {what}"));
+                let what =
+                    ["tags", "note, size", "tags[\"a\"]", "all", "name"].choose(rng).copied().unwrap_or_default();
+                self.lifecycle.push(match what {
+                    "all" => Part::Word("ignore_changes", what.to_owned()),
+                    what => Part::Words("ignore_changes", what.split(", ").map(str::to_owned).collect()),
+                });
             }
             if rng.random_bool(0.08)
                 && let Some(other) = earlier.choose(rng)
             {
-                self.lifecycle.push(format!("replace_triggered_by = [{other}]"));
+                self.lifecycle.push(Part::Words("replace_triggered_by", vec![other.clone()]));
             }
         }
-        // A condition has to refer to something.
-        if rng.random_bool(0.1)
-            && let Some((_, name)) = names.choose(rng)
-        {
-            let truth = expression(rng, Kind::Truth, names, 2);
-            let message = expression(rng, Kind::Text, names, 1);
+        if rng.random_bool(0.1) {
             let side = pick(rng, &["precondition", "postcondition"]);
-            // Mostly they hold: a story that ends here shows nothing else.
-            let way_out = if rng.random_bool(0.8) { "true" } else { "false" };
-            let condition = format!("{truth} || {name} == null || {way_out}");
-            self.lifecycle.push(format!(
-                "{side} {{\n      condition     = {condition}\n      error_message = \"Not so: ${{{message}}}\"\n    }}"
-            ));
+            self.lifecycle.extend(condition(rng, side, names));
         }
-        if matches!(self.sort, Sort::Object) && rng.random_bool(0.04) {
+        if matches!(self.sort, Sort::Object) && rng.random_bool(0.05) {
             self.arguments.push(("faults".to_owned(), Kind::Text, format!("\"{}\"", pick(rng, FAULTS))));
+        }
+        if matches!(self.sort, Sort::Echo(_)) && rng.random_bool(0.15) {
+            self.arguments.push(("faults".to_owned(), Kind::Text, pick(rng, FAULTS_OF_DATA).to_owned()));
         }
     }
 
@@ -186,18 +264,11 @@ impl Item {
                     1 => Repetition::count(rng, given),
                     _ => Repetition::for_each(rng, given),
                 };
-                // What was said of `each` or of `count` means nothing any more.
-                let inside = self.inside(names);
-                for (_, kind, value) in &mut self.arguments {
-                    if mentions(value, "each.key") || mentions(value, "each.value") || mentions(value, "count.index") {
-                        *value = expression(rng, *kind, &inside, 2);
-                    }
-                }
-                self.lifecycle.retain(|line| !line.contains("each.") && !line.contains("count."));
+                self.forget_repetition(rng, names);
             }
             1 if self.managed().is_some() && !matches!(self.sort, Sort::Module(_)) => {
                 if self.lifecycle.is_empty() {
-                    self.lifecycle.push("create_before_destroy = true".to_owned());
+                    self.lifecycle.push(argument("create_before_destroy", "true"));
                 } else {
                     self.lifecycle.clear();
                 }
@@ -214,12 +285,32 @@ impl Item {
             _ => {
                 let count = self.arguments.len();
                 if count > 0 {
-                    let (_, kind, value) = &mut self.arguments[rng.random_range(0..count)];
-                    *value = expression(rng, *kind, &inside, 3);
+                    let (name, kind, value) = &mut self.arguments[rng.random_range(0..count)];
+                    if name != "faults" {
+                        *value = expression(rng, *kind, &inside, 3);
+                    }
                 }
                 if let Sort::Module(folder) = &mut self.sort {
                     folder.change_inside(rng);
                 }
+            }
+        }
+    }
+
+    /// What was said of `each` or of `count` means nothing any more.
+    pub fn forget_repetition(&mut self, rng: &mut StdRng, names: &Names) {
+        let inside = self.inside(names);
+        let repeats = |text: &str| ["each.key", "each.value", "count.index"].iter().any(|it| mentions(text, it));
+        for (_, kind, value) in &mut self.arguments {
+            if repeats(value) {
+                *value = expression(rng, *kind, &inside, 2);
+            }
+        }
+        self.lifecycle.retain(|part| !repeats(&part.text()));
+        self.provider = self.provider.take().filter(|it| !repeats(it));
+        for (_, passed) in &mut self.passed {
+            if repeats(passed) {
+                *passed = "probe".to_owned();
             }
         }
     }
@@ -232,7 +323,7 @@ impl Item {
                 *value = expression(rng, *kind, &inside, 2);
             }
         }
-        self.lifecycle.retain(|line| !mentions(line, address));
+        self.lifecycle.retain(|part| !mentions(&part.text(), address));
         self.depends_on.retain(|line| !mentions(line, address));
     }
 
@@ -249,13 +340,14 @@ impl Item {
         names
     }
 
-    fn type_name(&self) -> &'static str {
+    pub fn type_name(&self) -> &'static str {
         match self.sort {
             Sort::Local(_) => "local",
             Sort::Object => "probe_object",
             Sort::Data(_) => "terraform_data",
             Sort::Nested => "probe_nested",
             Sort::Blocks => "probe_blocks",
+            Sort::WriteOnly => "probe_write_only",
             Sort::Echo(_) => "data.probe_echo",
             Sort::Module(_) => "module",
         }
@@ -267,7 +359,7 @@ impl Item {
 
     /// The address, if it is an object that is made and destroyed.
     pub fn managed(&self) -> Option<String> {
-        let made = matches!(self.sort, Sort::Object | Sort::Data(_) | Sort::Nested | Sort::Blocks);
+        let made = !matches!(self.sort, Sort::Local(_) | Sort::Echo(_) | Sort::Module(_));
         made.then(|| self.address())
     }
 
@@ -295,7 +387,13 @@ impl Item {
                 known
             }
             Sort::Data(kind) | Sort::Echo(kind) => vec![(*kind, "output".to_owned())],
-            Sort::Nested | Sort::Blocks => vec![(Kind::Text, "id".to_owned())],
+            Sort::WriteOnly => vec![(Kind::Text, "fingerprint".to_owned())],
+            Sort::Nested => {
+                let list = self.arguments.iter().any(|(name, _, _)| name == "list");
+                let serials = list.then(|| (Kind::Texts, "list[*].serial".to_owned()));
+                serials.into_iter().chain([(Kind::Text, "id".to_owned())]).collect()
+            }
+            Sort::Blocks => vec![(Kind::Text, "id".to_owned()), (Kind::Texts, "item[*].serial".to_owned())],
             Sort::Module(folder) => folder.outputs.iter().map(|(name, kind, _)| (*kind, name.clone())).collect(),
         };
         let mut names = Names::new();
@@ -303,7 +401,7 @@ impl Item {
             match &self.repetition {
                 Repetition::None => names.push((kind, format!("{address}.{attribute}"))),
                 Repetition::Count(_) => {
-                    names.push((kind, format!("try({address}[0].{attribute}, {})", empty(kind))));
+                    names.push((kind, format!("try({address}[0].{attribute}, {})", kind.empty())));
                     if kind == Kind::Text {
                         names.push((Kind::Texts, format!("{address}[*].{attribute}")));
                     }
@@ -320,77 +418,19 @@ impl Item {
         }
         names
     }
-
-    pub fn text(&self, is_root: bool) -> String {
-        let mut text = match &self.sort {
-            Sort::Local(_) => {
-                let value = self.arguments.first().map_or("null", |(_, _, value)| value);
-                return format!("locals {{\n  {} = {value}\n}}\n", self.name);
-            }
-            Sort::Echo(_) => format!("data \"probe_echo\" \"{}\" {{\n", self.name),
-            Sort::Module(_) => format!("module \"{}\" {{\n  source = \"./{}\"\n", self.name, self.folder()),
-            _ => format!("resource \"{}\" \"{}\" {{\n", self.type_name(), self.name),
-        };
-        let index = match &self.repetition {
-            Repetition::None => "",
-            Repetition::Count(count) => {
-                let _ = writeln!(text, "  count = {count}");
-                "-${count.index}"
-            }
-            Repetition::ForEach(for_each) => {
-                let _ = writeln!(text, "  for_each = {for_each}");
-                "-${each.key}"
-            }
-        };
-        // Ids are counted by name, and what is said to a provider is told apart by it: no two have the same.
-        let argument = match self.sort {
-            Sort::Object | Sort::Nested | Sort::Blocks => Some("name"),
-            Sort::Echo(_) => Some("faults"),
-            Sort::Module(_) => Some("place"),
-            Sort::Data(_) | Sort::Local(_) => None,
-        };
-        if let Some(argument) = argument {
-            let place = if is_root { "" } else { "${var.place}-" };
-            let _ = writeln!(text, "  {argument} = \"{place}{}{index}\"", self.born);
-        }
-        for (name, _, value) in &self.arguments {
-            text.push_str(&self.argument(name, value));
-        }
-        if !self.depends_on.is_empty() {
-            let _ = writeln!(text, "  depends_on = [{}]", self.depends_on.join(", "));
-        }
-        if !self.lifecycle.is_empty() {
-            let _ = writeln!(text, "  lifecycle {{\n    {}\n  }}", self.lifecycle.join("\n    "));
-        }
-        text.push_str("}\n");
-        text
-    }
-
-    fn argument(&self, name: &str, value: &str) -> String {
-        match (&self.sort, name) {
-            (Sort::Nested, "single") => format!("  single = {{ value = {value} }}\n"),
-            (Sort::Nested, "list" | "set") => format!("  {name} = [for one in {value} : {{ value = one }}]\n"),
-            (Sort::Nested, "map") => format!("  map = {{ for key, one in {value} : key => {{ value = one }} }}\n"),
-            (Sort::Blocks, "item") => format!("  item {{\n    value = {value}\n  }}\n"),
-            (Sort::Blocks, "rule") => format!(
-                "  dynamic \"rule\" {{\n    for_each = {value}\n    content {{\n      action = rule.value\n    }}\n  }}\n"
-            ),
-            (Sort::Blocks, "entry") => format!(
-                "  dynamic \"entry\" {{\n    for_each = {value}\n    labels   = [entry.key]\n    content {{\n      value = entry.value\n    }}\n  }}\n"
-            ),
-            _ => format!("  {name} = {value}\n"),
-        }
-    }
 }
 
-fn empty(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Text => "\"none\"",
-        Kind::Number => "0",
-        Kind::Truth => "false",
-        Kind::Texts => "[]",
-        Kind::Map => "{}",
-    }
+/// A condition that refers to something, as it has to.
+pub fn condition(rng: &mut StdRng, side: &'static str, names: &Names) -> Option<Part> {
+    let (_, name) = names.choose(rng)?;
+    let truth = expression(rng, Kind::Truth, names, 2);
+    let message = expression(rng, Kind::Text, names, 1);
+    // Mostly they hold: a story that ends here shows nothing else.
+    let way_out = if rng.random_bool(0.8) { "true" } else { "false" };
+    let condition = format!("{truth} || {name} == null || {way_out}");
+    let parts =
+        vec![argument("condition", condition), argument("error_message", format!("\"Not so: ${{{message}}}\""))];
+    Some(block(side, [], parts))
 }
 
 /// How often: mostly by what is known, since OpenTofu refuses the rest.

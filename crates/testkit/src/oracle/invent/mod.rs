@@ -1,8 +1,12 @@
 //! Stories that nobody has thought of: a configuration made up at random, and what people do to one over time. The same
 //! seed makes the same stories.
 
+mod body;
 mod expressions;
 mod items;
+mod providers;
+mod variables;
+mod writing;
 
 use std::fmt::Write;
 
@@ -11,8 +15,11 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 
-use self::expressions::{Kind, Names, expression, literal};
-use self::items::{Item, Sort};
+use self::body::{Part, argument, block, in_json};
+use self::expressions::{Kind, Names, expression};
+use self::items::{Item, Repetition, Scope, Sort, condition};
+use self::providers::Providers;
+use self::variables::Variable;
 use super::Case;
 
 /// So many stories; each is known by its own seed.
@@ -26,33 +33,44 @@ struct Folder {
     /// In the order in which they may refer to each other: to those before them.
     items: Vec<Item>,
     outputs: Vec<(String, Kind, String)>,
-    /// Blocks beside those: `moved` and the like.
-    notes: Vec<String>,
+    checks: Vec<Part>,
+    /// With the address that each is about.
+    imports: Vec<(String, Part)>,
+    /// `moved` and `removed`, which stay when what they are about changes.
+    notes: Vec<Part>,
+    /// Lines of the ledger: objects that are there before anybody has made them.
+    found: Vec<String>,
     /// For names that nothing else has.
     next: usize,
-    /// Whether it may call modules.
-    calls_modules: bool,
-    is_root: bool,
+    providers: Providers,
+    traits: Traits,
 }
 
-struct Variable {
-    name: String,
-    kind: Kind,
-    /// A default for the root, and what is given for a module.
-    value: String,
-    sensitive: bool,
+#[derive(Clone, Copy)]
+struct Traits {
+    is_root: bool,
+    /// How many levels of modules there may be below.
+    levels: u32,
+    /// Whether the provider has nested attributes.
+    nested: bool,
+    /// Whether some of it is written in JSON.
+    in_json: bool,
 }
 
 fn story(seed: u64) -> String {
     let mut rng = StdRng::seed_from_u64(seed);
     let rng = &mut rng;
     // A module has to name its providers, and the name of the older probe is another.
-    let with_modules = rng.random_bool(0.6);
-    let mut root = Folder::new(rng, with_modules);
-    root.is_root = true;
+    let with_modules = rng.random_bool(0.7);
+    let levels = if with_modules { 2 } else { 0 };
+    let in_json = rng.random_bool(0.2);
+    let mut root = Folder::new(rng, Traits { is_root: true, levels, nested: with_modules, in_json });
     let mut text = String::from("Made up at random.\nproviders: probe\nexact: yes\n");
     if !with_modules {
         text.push_str("protocols: 5\n");
+    }
+    if rng.random_bool(0.25) {
+        text.push_str("streams: yes\n");
     }
     let steps = rng.random_range(2..6);
     for number in 1..=steps {
@@ -65,39 +83,51 @@ fn story(seed: u64) -> String {
             let command = root.command(rng);
             let _ = write!(text, "\n=== command{number} $ {command}\n");
         }
-        let flags = root.flags(rng, number);
-        let _ = write!(text, "\n=== step{number}{flags}\n{}", root.files(""));
+        let flags = format!("{}{}", variables::flag(&root.variables), root.flags(rng, number));
+        let _ = write!(text, "\n=== step{number}{flags}\n{}{}", root.files(""), variables::files(&root.variables));
+        if number == 1 {
+            text.push_str(expressions::FILES);
+        }
+        let found = std::mem::take(&mut root.found);
+        if !found.is_empty() {
+            let _ = write!(text, "+++ probe.ledger\n{}", found.concat());
+        }
     }
-    text.push_str("\n=== destroy -destroy\n");
+    let _ = write!(text, "\n=== destroy -destroy{}\n", variables::flag(&root.variables));
     text
 }
 
 impl Folder {
-    fn new(rng: &mut StdRng, calls_modules: bool) -> Folder {
+    fn new(rng: &mut StdRng, traits: Traits) -> Folder {
         let mut folder = Folder {
             variables: Vec::new(),
             items: Vec::new(),
             outputs: Vec::new(),
+            checks: Vec::new(),
+            imports: Vec::new(),
             notes: Vec::new(),
+            found: Vec::new(),
             next: 1,
-            calls_modules,
-            is_root: false,
+            providers: if traits.is_root { Providers::of_root(rng) } else { Providers::of_module(rng) },
+            traits,
         };
         for number in 1..=rng.random_range(1..4) {
-            let kind = *Kind::ALL.choose(rng).expect("there are kinds");
-            let value = literal(rng, kind);
-            folder.variables.push(Variable {
-                name: format!("v{number}"),
-                kind,
-                value,
-                sensitive: rng.random_bool(0.1),
-            });
+            folder.variables.push(Variable::new(rng, format!("v{number}"), traits.is_root));
         }
+        if traits.is_root && rng.random_bool(0.3) {
+            folder.variables.push(Variable::ephemeral(rng, "passing".to_owned()));
+        }
+        let passing = folder.ephemeral().first().map(|(_, name)| name.clone());
+        let given = folder.given();
+        folder.providers.settle(rng, &given, passing);
         for _ in 0..rng.random_range(1..6) {
             folder.add_item(rng);
         }
         for _ in 0..rng.random_range(1..4) {
             folder.add_output(rng);
+        }
+        if rng.random_bool(0.15) {
+            folder.add_check(rng);
         }
         folder
     }
@@ -111,16 +141,66 @@ impl Folder {
 
     /// What is known before anything is made.
     fn given(&self) -> Names {
-        self.variables.iter().map(|variable| (variable.kind, format!("var.{}", variable.name))).collect()
+        self.variables.iter().filter(|variable| !variable.ephemeral).flat_map(Variable::names).collect()
+    }
+
+    fn ephemeral(&self) -> Names {
+        self.variables.iter().filter(|variable| variable.ephemeral).flat_map(Variable::names).collect()
+    }
+
+    fn name(&mut self) -> String {
+        self.next += 1;
+        format!("o{}", self.next - 1)
     }
 
     fn add_item(&mut self, rng: &mut StdRng) {
-        let name = format!("o{}", self.next);
-        self.next += 1;
-        let names = self.names(self.items.len());
-        let earlier: Vec<String> = self.items.iter().filter_map(Item::managed).collect();
-        let module = (self.calls_modules && rng.random_bool(0.15)).then(|| Folder::new(rng, false));
-        self.items.push(Item::new(rng, name, &names, &self.given(), &earlier, module));
+        let Traits { is_root, levels, nested, in_json } = self.traits;
+        let name = self.name();
+        let scope = Scope {
+            names: self.names(self.items.len()),
+            given: self.given(),
+            ephemeral: self.ephemeral(),
+            earlier: self.items.iter().filter_map(Item::managed).collect(),
+            providers: self.providers.choices(is_root),
+            repeated: self.providers.repeated(),
+            nested,
+            in_json,
+        };
+        let below = Traits { is_root: false, levels: levels.saturating_sub(1), nested, in_json: rng.random_bool(0.1) };
+        let module = (levels > 0 && rng.random_bool(0.15)).then(|| Folder::new(rng, below));
+        let mut item = Item::new(rng, name, &scope, module);
+        if is_root && matches!(item.sort, Sort::Object) && item.provider.is_none() && rng.random_bool(0.15) {
+            self.import(rng, &mut item);
+        }
+        self.items.push(item);
+    }
+
+    /// The object is there already, and is taken over.
+    fn import(&mut self, rng: &mut StdRng, item: &mut Item) {
+        let (address, name) = (item.address(), item.born.clone());
+        let (keys, part) = match rng.random_bool(0.3) {
+            true => {
+                item.repetition = Repetition::ForEach("toset([\"a\", \"b\"])".to_owned());
+                let each = argument("for_each", "toset([\"a\", \"b\"])");
+                let id = argument("id", format!("\"{name}-${{each.value}}-1\""));
+                (&["-a", "-b"][..], vec![each, Part::Word("to", format!("{address}[each.key]")), id])
+            }
+            false => {
+                item.repetition = Repetition::None;
+                let id = argument("id", format!("\"{name}-1\""));
+                (&[""][..], vec![Part::Word("to", address.clone()), id])
+            }
+        };
+        item.forget_repetition(rng, &self.names(self.items.len()));
+        for key in keys {
+            let (name, size) = (format!("{name}{key}"), rng.random_range(0..4));
+            self.found.push(format!(
+                "{{\"Create\":{{\"id\":\"{name}-1\",\"kind\":\"probe_object\",\"attributes\":{{\"id\":\"{name}-1\",\"name\":\"{name}\",\
+                 \"size\":{size},\"region\":\"here\",\"revision\":1,\"result\":{{\"value\":\"nothing\",\"type\":\"string\"}},\
+                 \"note\":\"as usual\",\"address\":\"x\",\"parts\":[\"p\"]}}}}}}\n"
+            ));
+        }
+        self.imports.push((address, block("import", [], part)));
     }
 
     fn add_output(&mut self, rng: &mut StdRng) {
@@ -131,10 +211,27 @@ impl Folder {
         self.outputs.push((name, kind, value));
     }
 
+    fn add_check(&mut self, rng: &mut StdRng) {
+        let name = self.name();
+        let mut names = self.names(self.items.len());
+        let mut parts = Vec::new();
+        if rng.random_bool(0.4) {
+            let fault = expressions::pick(rng, &["", "", " read_error"]);
+            let input = argument("input", expression(rng, Kind::Text, &names, 2));
+            let told = argument("faults", format!("\"{name}{fault}\""));
+            parts.push(block("data", ["probe_echo", &name], vec![input, told]));
+            names.push((Kind::Text, format!("data.probe_echo.{name}.output")));
+        }
+        parts.extend(condition(rng, "assert", &names));
+        if parts.iter().any(|part| matches!(part, Part::Block("assert", ..))) {
+            self.checks.push(block("check", [&name], parts));
+        }
+    }
+
     /// One of the things that people do to a configuration.
     fn change(&mut self, rng: &mut StdRng) {
         let at = rng.random_range(0..self.items.len().max(1));
-        match rng.random_range(0..12) {
+        match rng.random_range(0..14) {
             0 | 1 => self.add_item(rng),
             2 | 3 => self.remove(rng, at),
             4 => self.rename(rng, at),
@@ -143,10 +240,13 @@ impl Folder {
                 self.outputs.pop();
             }
             7 => {
-                if let Some(variable) = self.variables.last_mut() {
-                    variable.value = literal(rng, variable.kind);
+                let at = rng.random_range(0..self.variables.len().max(1));
+                if let Some(variable) = self.variables.get_mut(at) {
+                    variable.change(rng);
                 }
             }
+            8 if rng.random_bool(0.4) => self.add_check(rng),
+            8 if rng.random_bool(0.3) => self.providers.change(rng),
             _ => {
                 let (names, given) = (self.names(at), self.given());
                 if let Some(item) = self.items.get_mut(at) {
@@ -163,31 +263,27 @@ impl Folder {
             return;
         }
         let gone = self.items.remove(at);
-        if rng.random_bool(0.2) && gone.managed().is_some() {
-            let destroy = rng.random_bool(0.5);
-            self.notes.push(format!(
-                "removed {{\n  from = {}\n  lifecycle {{\n    destroy = {destroy}\n  }}\n}}\n",
-                gone.address()
-            ));
+        if rng.random_bool(0.3) && !matches!(gone.sort, Sort::Local(_) | Sort::Echo(_)) {
+            let lifecycle = block("lifecycle", [], vec![argument("destroy", rng.random_bool(0.5).to_string())]);
+            self.notes.push(block("removed", [], vec![Part::Word("from", gone.address()), lifecycle]));
         }
         self.mend(rng, &gone.address(), at);
     }
 
     /// The object goes by another name, and mostly that is said.
     fn rename(&mut self, rng: &mut StdRng, at: usize) {
-        let name = format!("o{}", self.next);
-        self.next += 1;
+        let name = self.name();
         let Some(item) = self.items.get_mut(at) else { return };
         let before = item.address();
         item.name = name;
         let after = item.address();
         if !matches!(item.sort, Sort::Local(_) | Sort::Echo(_)) && rng.random_bool(0.8) {
-            self.notes.push(format!("moved {{\n  from = {before}\n  to   = {after}\n}}\n"));
+            self.notes.push(block("moved", [], vec![Part::Word("from", before.clone()), Part::Word("to", after)]));
         }
         self.mend(rng, &before, at + 1);
     }
 
-    /// Whatever refers to this address is made up anew.
+    /// Whatever refers to this address is made up anew, or left out.
     fn mend(&mut self, rng: &mut StdRng, address: &str, from: usize) {
         for at in from..self.items.len() {
             let names = self.names(at);
@@ -199,6 +295,8 @@ impl Folder {
                 *value = expression(rng, *kind, &names, 2);
             }
         }
+        self.checks.retain(|check| !mentions(&check.text(), address));
+        self.imports.retain(|(about, _)| about != address);
     }
 
     fn flags(&self, rng: &mut StdRng, number: u32) -> String {
@@ -220,11 +318,12 @@ impl Folder {
 
     fn command(&self, rng: &mut StdRng) -> String {
         let address = self.instance(rng).unwrap_or_else(|| "probe_object.none".to_owned());
-        match rng.random_range(0..5) {
+        match rng.random_range(0..6) {
             0 => format!("state rm -no-color {address}"),
             1 => format!("taint -no-color {address}"),
             2 => "state list".to_owned(),
             3 => format!("state show -no-color {address}"),
+            4 => "validate -no-color".to_owned(),
             _ => "output -no-color".to_owned(),
         }
     }
@@ -237,30 +336,40 @@ impl Folder {
 
     /// All files of this folder and of its modules, as a story writes them.
     fn files(&self, folder: &str) -> String {
-        let mut text = format!("--- {folder}main.tf\n");
-        if !self.is_root {
-            text.push_str("variable \"place\" {\n  type = string\n}\n");
-            text.push_str("terraform {\n  required_providers {\n    probe = { source = \"landform/probe\" }\n  }\n}\n");
+        let Traits { is_root, in_json: has_json, .. } = self.traits;
+        let (mut native, mut json) = (Vec::new(), Vec::new());
+        if is_root {
+            native.extend(self.providers.root_parts());
+        } else {
+            native.push(block("variable", ["place"], vec![Part::Word("type", "string".to_owned())]));
+            native.push(self.providers.module_part());
         }
-        for Variable { name, kind, value, sensitive } in &self.variables {
-            let more = if *sensitive { "\n  sensitive = true" } else { "" };
-            // What a module is given is not its default.
-            let default = if self.is_root { format!("\n  default = {value}") } else { String::new() };
-            let _ = write!(text, "variable \"{name}\" {{\n  type = {}{default}{more}\n}}\n", kind.constraint());
+        for (number, variable) in self.variables.iter().enumerate() {
+            let to = if has_json && number == 0 { &mut json } else { &mut native };
+            to.push(variable.part(is_root));
         }
         for item in &self.items {
-            text.push_str(&item.text(self.is_root));
+            let to = if item.in_json { &mut json } else { &mut native };
+            to.push(item.part(is_root));
         }
+        let beside = if has_json { &mut json } else { &mut native };
         for (name, _, value) in &self.outputs {
-            let sensitive = if rest_is_sensitive(self, value) { "\n  sensitive = true" } else { "" };
-            let _ = write!(text, "output \"{name}\" {{\n  value = {value}{sensitive}\n}}\n");
+            let mut parts = vec![argument("value", value.clone())];
+            if rest_is_sensitive(self, value) {
+                parts.push(argument("sensitive", "true"));
+            }
+            beside.push(block("output", [name], parts));
         }
-        for note in &self.notes {
-            text.push_str(note);
+        beside.extend(self.checks.iter().chain(&self.notes).cloned());
+        beside.extend(self.imports.iter().map(|(_, part)| part.clone()));
+        let native: String = native.iter().map(Part::text).collect();
+        let mut text = format!("--- {folder}main.tf\n{native}");
+        if has_json {
+            let _ = writeln!(text, "--- {folder}more.tf.json\n{:#}", in_json(&json));
         }
         for item in &self.items {
             if let Sort::Module(module) = &item.sort {
-                text.push_str(&module.files(&format!("{}/", item.folder())));
+                text.push_str(&module.files(&format!("{folder}{}/", item.folder())));
             }
         }
         text
