@@ -4,11 +4,15 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value as Json};
 
+use super::expressions::KEYS;
+
 /// A line of a block, or a block inside of it.
 #[derive(Clone)]
 pub enum Part {
     /// An argument and its expression.
     Argument(String, String),
+    /// An argument whose value may be nothing but a literal: a default.
+    Literal(&'static str, String),
     /// An argument that is no expression but a word: a reference, a type.
     Word(&'static str, String),
     /// Likewise, several in brackets.
@@ -33,7 +37,7 @@ impl Part {
         let indent = "  ".repeat(depth);
         let _ = match self {
             Part::Argument(name, value) => writeln!(text, "{indent}{name} = {value}"),
-            Part::Word(name, word) => writeln!(text, "{indent}{name} = {word}"),
+            Part::Literal(name, word) | Part::Word(name, word) => writeln!(text, "{indent}{name} = {word}"),
             Part::Words(name, words) => writeln!(text, "{indent}{name} = [{}]", words.join(", ")),
             Part::Pairs(name, pairs) => {
                 let pairs: Vec<String> = pairs.iter().map(|(key, word)| format!("{key} = {word}")).collect();
@@ -62,6 +66,10 @@ pub fn in_json(parts: &[Part]) -> Json {
         match part {
             Part::Argument(name, value) => {
                 object.insert(name.clone(), expression_in_json(value));
+            }
+            Part::Literal(name, literal) => {
+                let value = serde_json::from_str(&literal_in_json(literal)).unwrap_or_default();
+                object.insert((*name).to_owned(), value);
             }
             Part::Word(name, word) => {
                 object.insert((*name).to_owned(), word.clone().into());
@@ -101,6 +109,14 @@ fn place(object: &mut Map<String, Json>, path: &[&str], body: Json) {
     }
 }
 
+/// A literal of ours is one in JSON but for how its keys are written.
+pub fn literal_in_json(literal: &str) -> String {
+    ["one", "more", "size"].iter().chain(KEYS).fold(literal.to_owned(), |text, key| {
+        text.replace(&format!("{{ {key} = "), &format!("{{ \"{key}\": "))
+            .replace(&format!(", {key} = "), &format!(", \"{key}\": "))
+    })
+}
+
 fn expression_in_json(value: &str) -> Json {
     match serde_json::from_str(value) {
         Ok(plain @ (Json::Null | Json::Bool(_))) => plain,
@@ -114,6 +130,14 @@ fn expression_in_json(value: &str) -> Json {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn literals_are_written_in_json() {
+        let text = literal_in_json("{ one = { a = \"x\", b = \"y\" }, more = [{ size = \"4\" }, {}] }");
+        let value: Json = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["one"]["b"], "y");
+        assert_eq!(value["more"][0]["size"], "4");
+    }
 
     #[test]
     fn a_block_is_written_in_both_syntaxes() {

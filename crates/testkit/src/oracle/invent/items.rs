@@ -245,11 +245,16 @@ impl Item {
             let side = pick(rng, &["precondition", "postcondition"]);
             self.lifecycle.extend(condition(rng, side, names));
         }
-        if matches!(self.sort, Sort::Object) && rng.random_bool(0.05) {
-            self.arguments.push(("faults".to_owned(), Kind::Text, format!("\"{}\"", pick(rng, FAULTS))));
-        }
-        if matches!(self.sort, Sort::Echo(_)) && rng.random_bool(0.15) {
-            self.arguments.push(("faults".to_owned(), Kind::Text, pick(rng, FAULTS_OF_DATA).to_owned()));
+        let (faults, chance) = match self.sort {
+            Sort::Object => (FAULTS, 0.05),
+            Sort::Echo(_) => (FAULTS_OF_DATA, 0.15),
+            _ => return,
+        };
+        let fault = pick(rng, faults);
+        // Of several warnings alike it is drawn by lot which one is shown.
+        if rng.random_bool(chance) && (self.is_single() || !fault.ends_with("_warning")) {
+            let words = if matches!(self.sort, Sort::Object) { format!("\"{fault}\"") } else { fault.to_owned() };
+            self.arguments.push(("faults".to_owned(), Kind::Text, words));
         }
     }
 

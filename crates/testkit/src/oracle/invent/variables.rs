@@ -4,8 +4,8 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 
-use super::body::{Part, argument, block};
-use super::expressions::{KEYS, Kind, Names, literal, pick};
+use super::body::{Part, argument, block, literal_in_json};
+use super::expressions::{Kind, Names, literal, pick};
 
 /// A type that is declared, and how its values are brought to the kind that expressions ask for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -129,8 +129,10 @@ impl Variable {
             Shape::Plain | Shape::Quoted => plain.to_owned(),
             Shape::Set => "set(string)".to_owned(),
             Shape::Numbers => "list(number)".to_owned(),
+            // All keys that there are: which one is suggested in place of another is drawn by lot.
             Shape::Optional => {
-                "object({ a = optional(string, \"usual\"), b = optional(string), c = optional(string) })".to_owned()
+                let rest = ["b", "c", "d"].map(|key| format!("{key} = optional(string)")).join(", ");
+                format!("object({{ a = optional(string, \"usual\"), {rest} }})")
             }
             Shape::Around => {
                 format!(
@@ -166,7 +168,7 @@ impl Variable {
         let mut parts = Vec::new();
         parts.extend(self.constraint().map(|constraint| Part::Word("type", constraint)));
         if self.has_default && (!is_root || self.said == Said::Default) {
-            parts.push(argument("default", self.value.clone()));
+            parts.push(Part::Literal("default", self.value.clone()));
         }
         for (is, name, value) in [
             (self.sensitive, "sensitive", "true"),
@@ -202,7 +204,8 @@ pub fn files(variables: &[Variable]) -> String {
     }
     let values: Vec<&Variable> = variables.iter().filter(|it| it.said == Said::AutoJson).collect();
     if !values.is_empty() {
-        let lines: Vec<String> = values.iter().map(|it| format!("  \"{}\": {}", it.name, in_json(&it.value))).collect();
+        let lines: Vec<String> =
+            values.iter().map(|it| format!("  \"{}\": {}", it.name, literal_in_json(&it.value))).collect();
         text.push_str(&format!("--- other.auto.tfvars.json\n{{\n{}\n}}\n", lines.join(",\n")));
     }
     text
@@ -215,26 +218,5 @@ pub fn flag(variables: &[Variable]) -> String {
     match variables.iter().any(|it| it.said == Said::Named) {
         true => format!(" -var-file={NAMED}"),
         false => String::new(),
-    }
-}
-
-/// A literal of ours is one in JSON but for how its keys are written.
-fn in_json(literal: &str) -> String {
-    ["one", "more", "size"].iter().chain(KEYS).fold(literal.to_owned(), |text, key| {
-        text.replace(&format!("{{ {key} = "), &format!("{{ \"{key}\": "))
-            .replace(&format!(", {key} = "), &format!(", \"{key}\": "))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn literals_are_written_in_json() {
-        let text = in_json("{ one = { a = \"x\", b = \"y\" }, more = [{ size = \"4\" }, {}] }");
-        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(value["one"]["b"], "y");
-        assert_eq!(value["more"][0]["size"], "4");
     }
 }

@@ -21,7 +21,8 @@ impl Item {
             }
             Repetition::ForEach(for_each) => {
                 parts.push(argument("for_each", for_each.clone()));
-                "-${each.key}"
+                // A text of several lines would be several in what is printed.
+                "-${replace(each.key, \"\\n\", \"_\")}"
             }
         };
         parts.extend(self.provider.clone().map(|provider| Part::Word("provider", provider)));
