@@ -6,7 +6,7 @@ use hcl_edit::structure::Structure;
 use landform_cty::{Type, Value};
 
 use self::dynamic::Given;
-use crate::eval::evaluate_bound;
+use crate::eval::{Blame, described, evaluate_bound};
 use crate::json_syntax::with_blocks;
 use crate::{Body, Budget, Diagnostic, Diagnostics, Expr, Scope, SourceRange};
 
@@ -131,7 +131,10 @@ impl Decoder<'_> {
         };
         value.convert(&spec.ty).unwrap_or_else(|error| {
             let detail = format!("Inappropriate value for attribute {name:?}: {error}.");
-            self.found.push(Diagnostic::new("Incorrect attribute value type", detail).at(expr.range()));
+            let mut problem = Diagnostic::new("Incorrect attribute value type", detail).at(expr.range());
+            // What is only known inside of a `dynamic` block is not told.
+            problem.seen.values = Some(described(expr, self.scope, Blame::Neither));
+            self.found.push(problem);
             Value::unknown(spec.ty.clone())
         })
     }

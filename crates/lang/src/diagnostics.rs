@@ -117,6 +117,29 @@ impl fmt::Display for Diagnostic {
     }
 }
 
+/// What was found wrong so far, while the rest is still looked at.
+#[derive(Default)]
+pub(crate) struct Found(pub Vec<Diagnostic>);
+
+impl Found {
+    /// Keeps what is wrong, so that what follows is looked at too; unless it cannot be looked at.
+    pub fn keep<T>(&mut self, result: Result<T, Diagnostics>) -> Result<Option<T>, Diagnostics> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(found) if found.0.iter().any(|one| one.cause != Cause::Invalid) => Err(found),
+            Err(found) => {
+                self.0.extend(found.0);
+                Ok(None)
+            }
+        }
+    }
+
+    /// `Ok` if nothing was found.
+    pub fn end(self) -> Result<(), Diagnostics> {
+        Diagnostics::check(self.0)
+    }
+}
+
 /// All that was found wrong; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostics(pub Vec<Diagnostic>);

@@ -3,6 +3,7 @@ use hcl_edit::expr::{Expression, FuncCall};
 use landform_cty::{Type, Value};
 
 use super::{Blame, Evaluator};
+use crate::diagnostics::Found;
 use crate::{Cause, Diagnostic, Diagnostics, FunctionCall, SourceRange, functions};
 
 impl Evaluator<'_> {
@@ -25,31 +26,43 @@ impl Evaluator<'_> {
             unknown.seen.call = Some(FunctionCall { called_as: name.to_owned(), signature: None });
             return Err(unknown.within(self.range(call)).into());
         };
-        let mut values = Vec::new();
-        // Which of the arguments that are written a value comes from.
-        let mut written = Vec::new();
-        let last = arguments.len().saturating_sub(1);
-        for (index, argument) in arguments.iter().enumerate() {
-            let value = self.eval(argument)?;
-            if !(call.args.expand_final() && index == last) {
-                values.push(value);
-                written.push(index);
-                continue;
-            }
-            match expand(value, &self.range(*argument))? {
-                Expanded::Elements(elements) => {
-                    written.extend(elements.iter().map(|_| index));
-                    values.extend(elements);
+        // What is to be expanded says how many arguments there are, so it is looked at first.
+        let (plain, expanded) = match (call.args.expand_final(), arguments.split_last()) {
+            (true, Some((last, before))) => {
+                let value = self.eval(last)?;
+                match expand(value, &self.range(*last))? {
+                    Expanded::Elements(elements) => (before, elements),
+                    Expanded::Unknown(result) => return Ok(result),
                 }
-                Expanded::Unknown(result) => return Ok(result),
             }
+            _ => (arguments.as_slice(), Vec::new()),
+        };
+        // Which of the arguments that are written a value comes from.
+        let written = |index: usize| arguments.get(index.min(plain.len())).copied();
+        functions::check_count(function, plain.len() + expanded.len()).map_err(|failure| {
+            let argument = failure.argument.and_then(written);
+            self.failed_call(call, function, failure, argument)
+        })?;
+        let (mut values, mut found) = (Vec::with_capacity(plain.len()), Found::default());
+        for argument in plain {
+            // In place of one that is wrong there is one of which nothing is known, so that the others are looked at.
+            values.push(found.keep(self.eval(argument))?.unwrap_or_else(|| Value::unknown(Type::Dynamic)));
         }
-        let result = functions::check_count(function, values.len())
-            .and_then(|()| functions::call(function, values, self.scope, self.budget))
-            .map_err(|failure| {
-                let argument = failure.argument.and_then(|index| written.get(index)).map(|index| arguments[*index]);
+        values.extend(expanded);
+        let converted = functions::convert(function, values, self.budget).map_err(|failures| {
+            let mut place = |failure: functions::Failure| {
+                let argument = failure.argument.and_then(written);
                 self.failed_call(call, function, failure, argument)
-            })?;
+            };
+            Diagnostics(failures.into_iter().map(&mut place).collect())
+        });
+        let converted = found.keep(converted)?;
+        found.end()?;
+        let result = functions::call(function, converted.unwrap_or_default(), self.scope, self.budget);
+        let result = result.map_err(|failure| {
+            let argument = failure.argument.and_then(written);
+            self.failed_call(call, function, failure, argument)
+        })?;
         self.pay(result)
     }
 

@@ -4,41 +4,18 @@ use hcl_edit::expr::{Expression, ForExpr, Object, ObjectKey};
 use landform_cty::{Data, Marks, Type, Value};
 
 use super::Evaluator;
+use crate::diagnostics::Found;
 use crate::{Diagnostic, Diagnostics};
 
 impl Evaluator<'_> {
     pub(super) fn eval_object(&mut self, object: &Object) -> Result<Value, Diagnostics> {
-        let mut attributes = BTreeMap::new();
-        let mut marks = Marks::new();
+        let (mut attributes, mut marks, mut found) = (BTreeMap::new(), Marks::new(), Found::default());
         let mut known = true;
         for (key, value) in object {
-            let key = match key {
-                ObjectKey::Ident(name) => Value::string(name.as_str()),
-                // Keywords are names where a name is expected.
-                ObjectKey::Expression(Expression::Null(_)) => Value::string("null"),
-                ObjectKey::Expression(key @ Expression::Traversal(_)) => {
-                    let detail = "If this expression is intended to be a reference, wrap it in parentheses. If it's \
-                                  instead intended as a literal name containing periods, wrap it in quotes to create a \
-                                  string literal.";
-                    return Err(Diagnostic::new("Ambiguous attribute key", detail).at(self.range(key)).into());
-                }
-                ObjectKey::Expression(key) => {
-                    let range = self.range(key);
-                    let key = self.eval(key)?;
-                    if key.is_null() {
-                        return Err(Diagnostic::new("Null value as key", "Can't use a null value as a key.")
-                            .at(range)
-                            .into());
-                    }
-                    let (key, key_marks) = key.unmark();
-                    marks.extend(key_marks);
-                    key.convert(&Type::String).map_err(|error| {
-                        Diagnostic::new("Incorrect key type", format!("Can't use this value as a key: {error}."))
-                            .at(range)
-                    })?
-                }
-            };
-            let value = self.eval(value.expr())?;
+            let key = found.keep(self.eval_key(key))?;
+            let Some(value) = found.keep(self.eval(value.expr()))? else { continue };
+            let Some((key, key_marks)) = key else { continue };
+            marks.extend(key_marks);
             match key.as_str() {
                 Some(name) => {
                     attributes.insert(name.to_owned(), value);
@@ -46,10 +23,36 @@ impl Evaluator<'_> {
                 None => known = false,
             }
         }
+        found.end()?;
         if !known {
             return Ok(Value::unknown(Type::Dynamic));
         }
         self.pay(Value::object(attributes).with_marks(&marks))
+    }
+
+    pub(super) fn eval_key(&mut self, key: &ObjectKey) -> Result<(Value, Marks), Diagnostics> {
+        let key = match key {
+            ObjectKey::Ident(name) => return Ok((Value::string(name.as_str()), Marks::new())),
+            // Keywords are names where a name is expected.
+            ObjectKey::Expression(Expression::Null(_)) => return Ok((Value::string("null"), Marks::new())),
+            ObjectKey::Expression(key @ Expression::Traversal(_)) => {
+                let detail = "If this expression is intended to be a reference, wrap it in parentheses. If it's \
+                              instead intended as a literal name containing periods, wrap it in quotes to create a \
+                              string literal.";
+                return Err(Diagnostic::new("Ambiguous attribute key", detail).at(self.range(key)).into());
+            }
+            ObjectKey::Expression(key) => key,
+        };
+        let range = self.range(key);
+        let key = self.eval(key)?;
+        if key.is_null() {
+            return Err(Diagnostic::new("Null value as key", "Can't use a null value as a key.").at(range).into());
+        }
+        let (key, marks) = key.unmark();
+        let key = key.convert(&Type::String).map_err(|error| {
+            Diagnostic::new("Incorrect key type", format!("Can't use this value as a key: {error}.")).at(range)
+        })?;
+        Ok((key, marks))
     }
 
     /// What a `for` goes through, each item with its key, and the marks of the whole; `None` as long as it is unknown.

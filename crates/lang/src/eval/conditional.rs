@@ -1,4 +1,5 @@
-use hcl_edit::expr::{Conditional, Expression, ObjectKey, TraversalOperator};
+use hcl_edit::expr::{Conditional, Expression, TraversalOperator};
+use hcl_edit::template::Element;
 use landform_cty::{Data, Number, Refinement, Safety, Type, Unified, Value, unify};
 
 use super::Evaluator;
@@ -116,12 +117,24 @@ impl Evaluator<'_> {
             Expression::Object(object) => {
                 let mut types = Vec::new();
                 for (key, value) in object {
-                    let ObjectKey::Ident(name) = key else { return Ok(None) };
+                    let key = match self.eval_key(key) {
+                        Err(failure) if failure.0.iter().any(|one| one.cause != Cause::Invalid) => return Err(failure),
+                        key => key.ok(),
+                    };
                     let Some(ty) = self.type_of_part(value.expr())? else { return Ok(None) };
-                    types.push((name.as_str().to_owned(), ty));
+                    // Without all of its keys it could have any others.
+                    match key.as_ref().and_then(|(key, _)| key.as_str()) {
+                        Some(name) => types.push((name.to_owned(), ty)),
+                        None => return Ok(Some(Type::Dynamic)),
+                    }
                 }
                 Ok(Some(Type::object(types)))
             }
+            // Of one interpolation and nothing else: the value itself.
+            Expression::StringTemplate(template) if template.len() == 1 => match template.iter().next() {
+                Some(Element::Interpolation(interpolation)) => self.type_of_failed(&interpolation.expr),
+                _ => Ok(Some(Type::String)),
+            },
             // A splat of what could not be evaluated is as little known as that.
             Expression::Traversal(traversal) => {
                 let is_splat = |operator: &TraversalOperator| {
@@ -185,8 +198,7 @@ fn type_of_failed(expr: &Expression) -> Option<Type> {
             | BinaryOperator::Mod => Some(Type::Number),
             _ => Some(Type::Bool),
         },
-        Expression::StringTemplate(template) if template.len() > 1 => Some(Type::String),
-        Expression::HeredocTemplate(_) => Some(Type::String),
+        Expression::StringTemplate(_) | Expression::HeredocTemplate(_) => Some(Type::String),
         Expression::FuncCall(_) | Expression::Variable(_) | Expression::ForExpr(_) => Some(Type::Dynamic),
         _ => None,
     }

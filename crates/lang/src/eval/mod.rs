@@ -15,6 +15,7 @@ use landform_cty::{Number, Type, Value};
 
 pub use described::{Blame, described, sides_of_equality};
 
+use crate::diagnostics::Found;
 use crate::source::{Source, TemplateSource};
 use crate::{Budget, Diagnostic, Diagnostics, Expr, Reference, Scope, SourceRange};
 
@@ -86,7 +87,11 @@ impl Evaluator<'_> {
             }
             Expression::String(text) => self.pay(Value::string(text.value())),
             Expression::Array(array) => {
-                let elements = array.iter().map(|element| self.eval(element)).collect::<Result<Vec<_>, _>>()?;
+                let (mut elements, mut found) = (Vec::new(), Found::default());
+                for element in array {
+                    elements.extend(found.keep(self.eval(element))?);
+                }
+                found.end()?;
                 self.pay(Value::tuple(elements))
             }
             Expression::Object(object) => self.eval_object(object),

@@ -3,6 +3,7 @@ use landform_cty::{Data, Number, Type, Value};
 
 use super::Evaluator;
 use super::conditional::Branch;
+use crate::diagnostics::Found;
 use crate::{Diagnostic, Diagnostics};
 
 impl Evaluator<'_> {
@@ -33,8 +34,10 @@ impl Evaluator<'_> {
         match operator {
             BinaryOperator::And | BinaryOperator::Or => return self.eval_logic(operation),
             BinaryOperator::Eq | BinaryOperator::NotEq => {
-                let left = self.eval(&operation.lhs_expr)?;
-                let right = self.eval(&operation.rhs_expr)?;
+                let mut found = Found::default();
+                let left = found.keep(self.eval(&operation.lhs_expr))?;
+                let right = found.keep(self.eval(&operation.rhs_expr))?;
+                let (Some(left), Some(right)) = (left, right) else { return Err(Diagnostics(found.0)) };
                 let ((left, left_marks), (right, right_marks)) = (left.unmark_deep(), right.unmark_deep());
                 let equal = left.equals(&right);
                 let result = match (operator, equal.as_bool()) {
@@ -45,8 +48,10 @@ impl Evaluator<'_> {
             }
             _ => {}
         }
-        let left = self.operand(&operation.lhs_expr, &Type::Number, "left")?;
-        let right = self.operand(&operation.rhs_expr, &Type::Number, "right")?;
+        let mut found = Found::default();
+        let left = found.keep(self.operand(&operation.lhs_expr, &Type::Number, "left"))?;
+        let right = found.keep(self.operand(&operation.rhs_expr, &Type::Number, "right"))?;
+        let (Some(left), Some(right)) = (left, right) else { return Err(Diagnostics(found.0)) };
         if left.is_null() || right.is_null() {
             return Err(null_operand().into());
         }

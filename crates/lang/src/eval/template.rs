@@ -9,6 +9,7 @@ use landform_cty::{Marks, Refinement, Type, Value, normalize, safe_known_prefix}
 
 use super::Evaluator;
 use super::conditional::Branch;
+use crate::diagnostics::Found;
 use crate::{Diagnostic, Diagnostics};
 
 /// Longer prefixes of unknown strings are not kept: what is sent to providers must be what HCL would send.
@@ -61,9 +62,8 @@ impl Evaluator<'_> {
     }
 
     pub(super) fn eval_nodes(&mut self, nodes: &[Node<'_>]) -> Result<Value, Diagnostics> {
-        let mut text = String::new();
+        let (mut text, mut marks, mut found) = (String::new(), Marks::new(), Found::default());
         let mut known = true;
-        let mut marks = Marks::new();
         for node in nodes {
             let value = match node {
                 Node::Literal(literal) => {
@@ -73,20 +73,21 @@ impl Evaluator<'_> {
                     }
                     continue;
                 }
-                Node::Interpolation(expr) => self.eval(expr)?,
+                Node::Interpolation(expr) => self.eval(expr),
                 Node::If { condition, then, otherwise } => {
                     self.budget.enter()?;
                     let result = self.choose(condition, Branch::Template(then), Branch::Template(otherwise));
                     self.budget.leave();
-                    result?
+                    result
                 }
                 Node::For { intro, body } => {
                     self.budget.enter()?;
                     let result = self.eval_template_for(intro, body);
                     self.budget.leave();
-                    result?
+                    result
                 }
             };
+            let Some(value) = found.keep(value)? else { continue };
             let range = match node {
                 Node::Interpolation(expr) => self.range(*expr),
                 _ => self.source.range(None),
@@ -95,7 +96,8 @@ impl Evaluator<'_> {
                 |detail: String| Diagnostic::new("Invalid template interpolation value", detail).at(range.clone());
             if value.is_null() {
                 let detail = "The expression result is null. Cannot include a null value in a string template.";
-                return Err(invalid(detail.to_owned()).into());
+                found.0.push(invalid(detail.to_owned()));
+                continue;
             }
             let (value, value_marks) = value.unmark();
             marks.extend(value_marks);
@@ -103,14 +105,20 @@ impl Evaluator<'_> {
                 known = false;
                 continue;
             }
-            let converted = value
-                .convert(&Type::String)
-                .map_err(|error| invalid(format!("Cannot include the given value in a string template: {error}.")))?;
+            let converted = match value.convert(&Type::String) {
+                Ok(converted) => converted,
+                Err(error) => {
+                    let detail = format!("Cannot include the given value in a string template: {error}.");
+                    found.0.push(invalid(detail));
+                    continue;
+                }
+            };
             if let (true, Some(part)) = (known, converted.as_str()) {
                 self.budget.spend_bytes(part.len())?;
                 text.push_str(part);
             }
         }
+        found.end()?;
         let result = if known { Value::string(&text) } else { unknown_with_prefix(&text) };
         self.pay(result.with_marks(&marks))
     }

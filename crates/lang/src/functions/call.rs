@@ -56,6 +56,37 @@ pub(crate) struct Failure {
     pub argument: Option<usize>,
 }
 
+fn fail(argument: Option<usize>, diagnostic: Diagnostic) -> Failure {
+    Failure { diagnostic: Box::new(diagnostic), argument }
+}
+
+fn invalid(function: &Function, index: usize, message: &str) -> Failure {
+    let parameter = parameter(function, index).expect("there are not more arguments than parameters");
+    let detail = format!("Invalid value for {:?} parameter: {message}.", parameter.name);
+    fail(Some(index), Diagnostic::new("Invalid function argument", detail))
+}
+
+/// The arguments in the types that the function wants them to have, or all that cannot be had so.
+pub(crate) fn convert(
+    function: &Function,
+    arguments: Vec<Value>,
+    budget: &mut Budget,
+) -> Result<Vec<Value>, Vec<Failure>> {
+    let (mut converted, mut failures) = (Vec::with_capacity(arguments.len()), Vec::new());
+    for (index, argument) in arguments.iter().enumerate() {
+        if !function.shallow {
+            budget.spend_value(argument).map_err(|limit| vec![fail(None, limit)])?;
+        }
+        let wanted = parameter(function, index).map_or(Type::Dynamic, |parameter| parameter.kind.ty());
+        match argument.convert(&wanted) {
+            Ok(argument) => converted.push(argument),
+            Err(error) => failures.push(invalid(function, index, &error.message)),
+        }
+    }
+    if failures.is_empty() { Ok(converted) } else { Err(failures) }
+}
+
+/// With arguments that have their types already.
 pub(crate) fn call(
     function: &Function,
     arguments: Vec<Value>,
@@ -63,22 +94,8 @@ pub(crate) fn call(
     budget: &mut Budget,
 ) -> Result<Value, Failure> {
     let name = function.name;
-    let fail = |argument: Option<usize>, diagnostic: Diagnostic| Failure { diagnostic: Box::new(diagnostic), argument };
-    let invalid = |index: usize, message: &str| {
-        let parameter = parameter(function, index).expect("there are not more arguments than parameters");
-        let detail = format!("Invalid value for {:?} parameter: {message}.", parameter.name);
-        fail(Some(index), Diagnostic::new("Invalid function argument", detail))
-    };
-    let mut converted = Vec::with_capacity(arguments.len());
-    for (index, argument) in arguments.iter().enumerate() {
-        if !function.shallow {
-            budget.spend_value(argument).map_err(|limit| fail(None, limit))?;
-        }
-        let wanted = parameter(function, index).map_or(Type::Dynamic, |parameter| parameter.kind.ty());
-        converted.push(argument.convert(&wanted).map_err(|error| invalid(index, &error.message))?);
-    }
-    apply(function, converted, scope, budget).map_err(|problem| match problem {
-        Problem::Argument(index, message) => invalid(index, &message),
+    apply(function, arguments, scope, budget).map_err(|problem| match problem {
+        Problem::Argument(index, message) => invalid(function, index, &message),
         Problem::Call(message) => {
             let detail = format!("Call to function {name:?} failed: {message}.");
             fail(None, Diagnostic::new("Error in function call", detail))

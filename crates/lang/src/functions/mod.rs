@@ -32,7 +32,7 @@ use std::sync::LazyLock;
 use landform_cty::{Type, Value};
 
 use call::Call;
-pub(crate) use call::{Failure, call, check_count};
+pub(crate) use call::{Failure, call, check_count, convert};
 
 pub(crate) struct Function {
     pub name: &'static str,
