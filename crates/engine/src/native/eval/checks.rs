@@ -145,13 +145,13 @@ pub fn evaluate_conditions(
     let mut checked = Checked::default();
     let mut found = Vec::new();
     for condition in conditions {
+        // What is wrong with the check itself is a mistake, however little it matters whether it holds.
         let unsuitable = if kind == Kind::Var { Vec::new() } else { unsuitable_message(condition, scope) };
         let wrong = unsuitable.iter().any(Diagnostic::is_error);
-        let least = severity(kind, false);
-        let worst = |one: Diagnostic| if one.is_error() { Diagnostic { severity: least, ..one } } else { one };
-        found.extend(unsuitable.into_iter().map(worst));
+        found.extend(unsuitable);
         if wrong {
             checked.status = Status::Error;
+            found.extend(evaluate_condition(condition, kind, scope).err().unwrap_or_default());
             continue;
         }
         match evaluate_condition(condition, kind, scope) {
@@ -175,9 +175,14 @@ pub fn evaluate_conditions(
                     Kind::Var => {
                         format!("{message}\n\nThis was checked by the validation rule at {}.", condition.range)
                     }
+                    _ if message.is_empty() => {
+                        "This check failed, but has an invalid error message as described in the \
+                                                other accompanying messages."
+                            .to_owned()
+                    }
                     _ => message.clone(),
                 };
-                checked.failures.push(message);
+                checked.failures.extend(Some(message).filter(|message| !message.is_empty()));
                 found.push(Diagnostic {
                     severity: failed,
                     range: Some(range(condition.condition.range())),
@@ -187,8 +192,7 @@ pub fn evaluate_conditions(
             }
             Err(diagnostics) => {
                 checked.status = Status::Error;
-                let severity = severity(kind, false);
-                found.extend(diagnostics.into_iter().map(|diagnostic| Diagnostic { severity, ..diagnostic }));
+                found.extend(diagnostics);
             }
         }
     }
@@ -265,20 +269,24 @@ fn unsuitable_message(condition: &Validation, scope: &At<'_>) -> Vec<Diagnostic>
         );
     }
     let problem = Diagnostic::error(format!("Error message refers to {secret} values"), detail);
-    vec![Diagnostic { severity: Severity::Warning, range: place, ..problem }]
+    let seen = Box::new(Seen { values: described(expr, scope, Blame::Neither), ..Seen::default() });
+    vec![Diagnostic { severity: Severity::Warning, range: place, seen, ..problem }]
 }
 
+/// Nothing if there is nothing that may be said, or not yet; a variable has words for that.
 fn message(condition: &Validation, kind: Kind, scope: &At<'_>) -> String {
     let text = scope.evaluate(&condition.error_message).ok().and_then(|value: Value| value.convert(&Type::String).ok());
-    match text {
-        Some(text) if kind != Kind::Var && text.contains_mark(Mark::Sensitive) => {
-            "This check failed, but has an invalid error message as described in the other accompanying messages."
-                .to_owned()
-        }
-        Some(text) if text.contains_mark(Mark::Sensitive) || text.contains_mark(Mark::Ephemeral) => {
+    let secret = |text: &Value| text.contains_mark(Mark::Sensitive) || text.contains_mark(Mark::Ephemeral);
+    match (text, kind) {
+        (Some(text), Kind::Var) if secret(&text) => {
             "The error message included a sensitive value, so it will not be displayed.".to_owned()
         }
-        Some(text) => text.as_str().unwrap_or("Unable to evaluate this condition's error message.").trim().to_owned(),
-        None => "Unable to evaluate this condition's error message.".to_owned(),
+        (Some(text), _) if secret(&text) => String::new(),
+        (Some(text), kind) => match (text.as_str(), kind) {
+            (Some(text), _) => text.trim().to_owned(),
+            (None, Kind::Var) => "Unable to evaluate this condition's error message.".to_owned(),
+            (None, _) => String::new(),
+        },
+        (None, _) => "Unable to evaluate this condition's error message.".to_owned(),
     }
 }
