@@ -14,7 +14,7 @@ use super::ports::{Located, Providers, Requirement};
 use super::show::{Schemas, source_of};
 use super::sound::{Kind, Sound, SoundFor};
 use super::warnings::Warnings;
-use crate::state::TERRAFORM_VERSION;
+use crate::state::{TERRAFORM_VERSION, split_provider};
 use crate::{Diagnostic, Seen, Severity, Workspace};
 
 /// What OpenTofu 1.12.6 tells a provider about its own version: the Terraform that it is compatible with, since providers
@@ -200,11 +200,14 @@ impl<'a> Session<'a> {
 
     /// The schemas of all providers that were started.
     pub fn schemas(&self) -> Schemas {
-        let started = self.slots().into_iter().filter_map(|(address, slot)| {
-            let started = slot.started.get()?.as_ref().ok()?;
-            Some((address, started.schema.clone()))
-        });
-        started.collect()
+        let mut schemas = Schemas::new();
+        for (address, slot) in self.slots() {
+            let Some(Ok(started)) = slot.started.get() else { continue };
+            // One of several says for the block, too: a state names the block of what it holds.
+            schemas.insert(split_provider(&address).0.to_owned(), started.schema.clone());
+            schemas.insert(address, started.schema.clone());
+        }
+        schemas
     }
 
     /// By source address: what was found, and is named by the plan.
