@@ -170,7 +170,7 @@ impl Config {
         config.warnings.extend(config.undecided());
         let (wrong, warned): (Vec<_>, Vec<_>) = config.check_passed().into_iter().partition(Diagnostic::is_error);
         if !wrong.is_empty() {
-            return Err(wrong);
+            return Err([wrong, warned].concat());
         }
         config.warnings.extend(warned);
         config.resources = config.read_resources();

@@ -1,13 +1,55 @@
 //! Whether the providers that a module is given are those that it asks for.
 
-use super::{Config, ModuleNode, range};
+use super::{Config, ModuleId, ModuleNode, range};
 use crate::native::object::short;
 use crate::{Diagnostic, Severity};
 
 impl Config {
     /// Errors and warnings.
     pub(super) fn check_passed(&self) -> Vec<Diagnostic> {
-        self.modules.iter().flat_map(|node| self.check_passed_to(node)).collect()
+        let mut found: Vec<Diagnostic> = self.modules.iter().flat_map(|node| self.check_passed_to(node)).collect();
+        let passed_on: Vec<_> =
+            self.modules.iter().enumerate().flat_map(|(id, node)| self.passed_on(id, node)).collect();
+        if !found.iter().any(Diagnostic::is_error) {
+            // The first one that is looked for and not there is the end of it.
+            found.extend(
+                passed_on.first().map(|(provider, _)| Diagnostic::error(format!("missing provider {provider}"), "")),
+            );
+        }
+        found.extend(passed_on.into_iter().map(|(_, warning)| warning));
+        found
+    }
+
+    /// Providers that a module passes on, but has neither configured nor been passed: whose configuration that is to be, nobody
+    /// can say, even where the module itself would inherit one.
+    fn passed_on(&self, id: ModuleId, node: &ModuleNode) -> Vec<(String, Diagnostic)> {
+        let Some((parent, name)) = &node.parent else { return Vec::new() };
+        let parent = &self.modules[*parent];
+        let call = &parent.module.calls[name];
+        let mut found = Vec::new();
+        for (outer, alias) in node.module.calls.values().flat_map(|call| call.providers.values()) {
+            let mut blocks = node.module.providers.iter().chain(&node.proxies);
+            let has = call.providers.contains_key(&(outer.clone(), None))
+                || blocks.any(|block| block.name == *outer && block.alias.is_none())
+                || !node.module.required_providers.contains_key(outer);
+            if alias.is_some() || has {
+                continue;
+            }
+            let detail = format!(
+                "The configuration for {} expects to inherit a configuration for provider hashicorp/{outer} with local name \
+                 {outer:?}, but {} doesn't pass a configuration under that name.\n\nTo satisfy this requirement, add an entry \
+                 for {outer:?} to the \"providers\" argument in the module {name:?} block.",
+                node.path,
+                parent.name()
+            );
+            let warning = Diagnostic {
+                severity: Severity::Warning,
+                range: Some(range(call.range.clone())),
+                ..Diagnostic::error("Missing required provider configuration", detail)
+            };
+            found.push((self.absolute(id, &node.sources.address(outer, None)), warning));
+        }
+        found
     }
 
     fn check_passed_to(&self, node: &ModuleNode) -> Vec<Diagnostic> {
