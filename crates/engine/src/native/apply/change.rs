@@ -12,6 +12,7 @@ use crate::native::eval::Each;
 use crate::native::object::{
     Bound, Id, Identity, Memory, Object, Outcome, Planned, Told, Wishes, at, bare, id_of, id_or_name_of,
 };
+use crate::native::show::source_of;
 use crate::{Action, Address, Diagnostic, IntentAction, Stage, Work};
 
 impl<'a> Apply<'a> {
@@ -284,7 +285,14 @@ impl<'a> Apply<'a> {
 
     /// The plan that comes out with all values known must keep what the approved plan promised.
     fn check_actual(&self, bound: &Bound, schema: &Schema, planned: &Planned, actual: &Planned) -> Outcome<()> {
-        let summary = "Provider produced inconsistent final plan";
+        let broken = |what: String| {
+            let words = format!(
+                "When expanding the plan for {} to include new values learned so far during apply, provider {:?} {what}.",
+                planned.address,
+                source_of(&bound.address.to_string())
+            );
+            bound.blamed(&planned.address, "Provider produced inconsistent final plan", words)
+        };
         let mut found = Vec::new();
         let settled = matches!(
             (planned.action, actual.action),
@@ -292,12 +300,16 @@ impl<'a> Apply<'a> {
             (Action::Update, Action::NoOp) | (Action::ForgetThenCreate, Action::Create)
         );
         if planned.action != actual.action && !settled {
-            let what = format!("changed the planned action from {:?} to {:?}", planned.action, actual.action);
-            found.push(bound.broken(&planned.address, summary, &what));
+            let named = |action: Action| match action {
+                Action::Replace => "DeleteThenCreate".to_owned(),
+                Action::CreateBeforeDestroy => "CreateThenDelete".to_owned(),
+                action => format!("{action:?}"),
+            };
+            let what = format!("changed the planned action from {} to {}", named(planned.action), named(actual.action));
+            found.push(broken(what));
         }
         for problem in incompatibilities(&schema.block, &planned.after, &actual.after) {
-            let what = format!("produced an invalid new value during apply ({problem})");
-            found.push(bound.broken(&planned.address, summary, &what));
+            found.push(broken(format!("produced an invalid new value for {problem}")));
         }
         if found.is_empty() { Ok(()) } else { Err(found) }
     }
