@@ -27,6 +27,8 @@ pub(super) struct Drawn<'a> {
     base: Option<State>,
     session: Session<'a>,
     pub(super) content: Content,
+    /// Whether the state knows more of its objects by now, beside what they are.
+    restated: bool,
     /// The outputs of modules that have a value, by instance.
     said: Vec<(String, String)>,
     warnings: Vec<Diagnostic>,
@@ -36,6 +38,21 @@ pub(super) struct Drawn<'a> {
 
 fn holds_data(state: &[u8]) -> bool {
     State::read(state).is_ok_and(|state| state.resources().iter().any(|resource| resource.mode == "data"))
+}
+
+/// Whether two states hold something else of the same objects: who is in charge of them, on what they stand, how they end.
+/// People are not told, but where nothing else is planned it is worth being kept.
+fn differ_beside_values(before: &State, after: &State) -> bool {
+    let managed = before.objects().filter(|object| !object.address.data);
+    let mut both = managed.filter_map(|object| {
+        let of = |state: &State| {
+            let (provider, instance) = state.object(&object.address, object.deposed.as_deref())?;
+            let ends = (instance.create_before_destroy, instance.skip_destroy);
+            Some((provider.to_owned(), instance.dependencies.clone(), ends, instance.private.clone()))
+        };
+        of(before).zip(of(after))
+    });
+    both.any(|(before, after)| before != after)
 }
 
 /// What is carried out.
@@ -72,7 +89,7 @@ impl Drawn<'_> {
         let changes: Vec<Change> = content.changes.iter().filter(|planned| planned.effective()).map(summary).collect();
         let outputs_change = content.outputs.values().any(|output| output.action() != Action::NoOp);
         let changed = |drift: &super::object::Planned| drift.action != Action::NoOp;
-        let drifted = content.mode == Mode::RefreshOnly && content.drift.iter().any(changed);
+        let drifted = content.mode == Mode::RefreshOnly && (self.restated || content.drift.iter().any(changed));
         // Data that was read is forgotten with the rest. People are not told, but there is something to apply.
         let nothing_else = changes.is_empty() && !outputs_change;
         let forgotten = content.mode == Mode::Destroy && nothing_else && holds_data(&content.refreshed);
@@ -134,6 +151,7 @@ impl Native {
                 }
                 other => other,
             })?;
+        let restated = request.mode == Mode::RefreshOnly && differ_beside_values(&start, &world.refreshed);
         let content = Content {
             engine: crate::Engine::version(self),
             made_from: origin(workspace, &config, base.as_ref(), session.digests())?,
@@ -151,7 +169,7 @@ impl Native {
         config.locate(&mut warnings);
         let mut problems = problems;
         config.locate(&mut problems);
-        Ok(Drawn { config, base, session, content, said, warnings, problems })
+        Ok(Drawn { config, base, session, content, restated, said, warnings, problems })
     }
 
     pub(super) async fn carry_out(
