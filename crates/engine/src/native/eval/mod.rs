@@ -257,6 +257,12 @@ impl<'a> Eval<'a> {
         Ok(keys)
     }
 
+    /// Some instance of a resource, of which it is not known which one it is.
+    pub fn any_of(&self, resource: &ResourceConfig) -> Each {
+        let keys = repeat::any_keys(&self.config.block(resource).repetition);
+        keys.all().into_iter().next().map(|(_, each)| each).unwrap_or_default()
+    }
+
     /// What the configuration wants of one object.
     pub fn body(&self, resource: &ResourceConfig, address: &Address, each: &Each, block: &Block) -> Outcome<Value> {
         let values = self.values();

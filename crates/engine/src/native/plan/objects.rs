@@ -7,6 +7,7 @@ use landform_cty::{Type, Value};
 
 use super::doubts::assumed_prior;
 use super::{Known, Planner, imports};
+use crate::native::change::mark_existing;
 use crate::native::config::ResourceConfig;
 use crate::native::eval::{Each, Keys};
 use crate::native::object::{
@@ -150,9 +151,13 @@ impl Planner<'_> {
             (None, Some(instance)) => Some(bound.read_state(address, instance).await?),
             (None, None) => None,
         };
-        if importing.is_some() {
+        if let Some(object) = object.as_mut().filter(|_| importing.is_some()) {
+            // What the configuration keeps secret of it is secret from the start.
+            let config = self.eval.body(resource, address, &self.eval.any_of(resource), &schema.block)?;
+            let value = std::mem::replace(&mut object.value, Value::null(Type::Dynamic));
+            object.value = mark_existing(value, &config.unmark_deep_with_paths().1);
             // The state learns how it is to be replaced with the first change of it.
-            self.remember(schema, (address, None), provider, object.as_ref())?;
+            self.remember(schema, (address, None), provider, Some(object))?;
         }
         if let Some(object) = object.as_mut().filter(|_| !self.import_only) {
             object.create_before_destroy = resource.create_before_destroy;
@@ -239,10 +244,8 @@ impl Planner<'_> {
 
     /// Whether the object is to be replaced even if nothing about it changed.
     fn forced(&self, resource: &ResourceConfig, address: &Address, each: &Each) -> Outcome<Option<Reason>> {
-        if self.replace.contains(address) {
-            return Ok(Some(Reason::ReplaceByRequest));
-        }
-        Ok(self.triggered(resource, address, each)?.then_some(Reason::ReplaceByTriggers))
+        let triggered = self.triggered(resource, address, each)?.then_some(Reason::ReplaceByTriggers);
+        Ok(triggered.or(self.replace.contains(address).then_some(Reason::ReplaceByRequest)))
     }
 }
 
