@@ -62,6 +62,12 @@ fn lines(text: &str) -> Vec<String> {
         }
         after.as_mut().or(boxes.last_mut()).expect("there is one").push(line);
     }
+    // An empty line stands between them, so the last one has none; which one is the last is a matter of luck.
+    if let [_, _, .., last] = boxes.as_mut_slice()
+        && last.last().is_some_and(|line| !line.is_empty())
+    {
+        last.push("");
+    }
     boxes[1..].sort();
     let lines = progress
         .into_iter()
@@ -165,6 +171,14 @@ mod tests {
             "a.a: Creating...\na.a: Creation complete after 1s",
             "a.a: Creation complete after 1s\na.a: Creating..."
         ));
+    }
+
+    #[test]
+    fn mistakes_come_in_any_order() {
+        let told = |one: &str, other: &str| format!("\nError: {one}\n\nNo.\n\nError: {other}\n\nNo.\n");
+        assert!(!differ(&told("a", "b"), &told("b", "a")));
+        assert!(differ(&told("a", "b"), &told("a", "a")));
+        assert!(differ("\nError: a\n\nNo.\n", "\nError: a\n\nNo.\n\n"));
     }
 
     #[test]
