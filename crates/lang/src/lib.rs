@@ -41,7 +41,7 @@ pub use diagnostics::{Cause, Diagnostic, Diagnostics, FunctionCall, Seen, Source
 pub use discarded::{Discarded, discarded};
 pub use eval::{Blame, described, evaluate, sides_of_equality};
 pub use functions::{LEFT_TO_THE_CLI, function_names};
-pub use load::{KeptFiles, OPENTOFU_VERSION, load, repeated_alike, required_versions};
+pub use load::{KeptFiles, OPENTOFU_VERSION, check_files, load, repeated_alike, required_versions};
 pub use mention::{Mention, mentions, mentions_at};
 pub use module::{
     Check, Dependency, IgnoreChanges, Ignored, Import, ImportBy, Lifecycle, Local, Module, ModuleCall, Moved, Output,
@@ -49,11 +49,14 @@ pub use module::{
     Variable,
 };
 pub use outline::{Outline, Part, outline, outline_body};
-pub use reference::{PathKind, Reference, body_references, references};
+pub use reference::{
+    PathKind, Reference, body_keyed_references, body_references, check_references, keyed_references, references,
+};
 pub use scope::{Impure, NoReferences, Scope, World};
 pub use source::{Body, Expr};
 pub use suggest::did_you_mean;
 pub use tree::Tree;
 pub use variables::{
-    InputSource, Inputs, Origin, VariableFlag, check_validations, collect_inputs, module_variable_value, variable_value,
+    InputSource, Inputs, Origin, VariableFiles, VariableFlag, check_validations, collect_inputs, module_variable_value,
+    read_variable_files, variable_value,
 };

@@ -23,6 +23,7 @@ use crate::source::Source;
 use crate::{Body, Diagnostic, Diagnostics, Expr, Module, Reference, RequiredVersion, SourceRange, Unsupported};
 
 pub use provider_keys::repeated_alike;
+pub(crate) use references::not_static;
 pub use version::OPENTOFU_VERSION;
 
 /// More files than this is no folder of configuration.
@@ -32,6 +33,19 @@ const MAX_FILES: usize = 1000;
 /// subset is in [`Module::unsupported`], and then errors are left to the engine that does know all of the language.
 pub fn load(folder: &Path) -> Result<Module, Diagnostics> {
     load_as(folder, "", None)
+}
+
+/// Whether the files of a folder can be read, each for itself: what is in them twice is no concern but of variables and
+/// locals, nor is what they refer to. OpenTofu wants that much of a folder even where nothing but its state is looked at.
+pub fn check_files(folder: &Path) -> Result<(), Diagnostics> {
+    let loader = read(folder, "", None)?;
+    Diagnostics::check(loader.version_problems())?;
+    let of_values =
+        |one: &Diagnostic| one.summary.starts_with("Duplicate variable") || one.summary.starts_with("Duplicate local");
+    let doubles = loader.doubles;
+    let found = loader.found.into_iter().enumerate();
+    let found = found.filter(|(at, one)| !doubles.contains(at) || of_values(one)).map(|(_, one)| one);
+    Diagnostics::check(found.collect())
 }
 
 /// What a folder says about the version of the tool, whatever else may be wrong with it or outside of the subset.
@@ -147,6 +161,8 @@ struct Loader {
     /// References to providers, to be looked at when all are known.
     chosen: Vec<provider_keys::Chosen>,
     found: Vec<Diagnostic>,
+    /// Those of them, by their place, that two blocks together have made.
+    doubles: HashSet<usize>,
 }
 
 impl Loader {
@@ -169,6 +185,7 @@ impl Loader {
             ignored: Vec::new(),
             warnings: Vec::new(),
             mentions: Vec::new(),
+            self_references: Vec::new(),
             problems: Vec::new(),
             unsupported: Vec::new(),
         };
@@ -183,6 +200,7 @@ impl Loader {
             sources: Vec::new(),
             chosen: Vec::new(),
             found: Vec::new(),
+            doubles: HashSet::new(),
         }
     }
 
@@ -223,6 +241,9 @@ impl Loader {
         let wrong = std::mem::take(&mut self.found);
         self.check_module();
         self.module.problems = std::mem::replace(&mut self.found, wrong);
+        // That a condition is about the very thing it belongs to is found as soon as the block is read.
+        let own = |problem: &mut Diagnostic| problem.summary.starts_with("Invalid reference in p");
+        self.found.extend(self.module.problems.extract_if(.., own));
         if self.module.unsupported.is_empty() {
             Diagnostics::check(self.found)?;
         } else {

@@ -35,6 +35,8 @@ pub struct Module {
     /// What expressions mention of resources and data sources, with where they do: whether there is such a thing only the
     /// provider's schema can tell.
     pub mentions: Vec<(Mention, SourceRange)>,
+    /// Where the body of a block refers to the block itself, by the block's address.
+    pub self_references: Vec<(String, SourceRange)>,
     /// What is wrong with what expressions refer to. Evaluating them finds it too; who does not evaluate looks here.
     pub problems: Vec<Diagnostic>,
     /// What is not done here exactly as OpenTofu does it. Unless this is empty the rest is not to be relied upon.
@@ -70,6 +72,7 @@ pub struct Dependency {
     pub reference: Reference,
     /// The one instance that is named. It stands for all of them, but a plan shows it as it is written.
     pub key: Option<String>,
+    pub range: SourceRange,
 }
 
 impl fmt::Display for Dependency {
@@ -213,6 +216,8 @@ pub struct ModuleCall {
     pub providers: BTreeMap<(String, Option<String>), (String, Option<String>)>,
     /// Which of the configurations of a `provider` block with `for_each` is passed, by the module's own name for it.
     pub provider_keys: BTreeMap<(String, Option<String>), Expr>,
+    /// Where the two names stand, by the module's own: there, and at the caller's.
+    pub provider_places: BTreeMap<(String, Option<String>), [SourceRange; 2]>,
     pub inputs: BTreeMap<String, Expr>,
     pub range: SourceRange,
 }

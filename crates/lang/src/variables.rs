@@ -63,6 +63,7 @@ pub enum VariableFlag {
 /// module does not declare.
 pub fn collect_inputs(
     module: &Module,
+    files: VariableFiles,
     flags: &[VariableFlag],
     environment: impl IntoIterator<Item = (String, String)>,
 ) -> Result<Inputs, Diagnostics> {
@@ -75,12 +76,11 @@ pub fn collect_inputs(
             inputs.insert(name.to_owned(), (InputSource::Text(value), Origin::Environment));
         }
     }
-    for file in automatic_files(&module.folder) {
-        inputs.extend(read_file(&module.folder.join(&file), &file)?);
-    }
+    inputs.extend(files.automatic);
+    let mut named = files.named.into_iter();
     for flag in flags {
         match flag {
-            VariableFlag::File(path) => inputs.extend(read_file(path, &path.display().to_string())?),
+            VariableFlag::File(_) => inputs.extend(named.next().unwrap_or_default()),
             VariableFlag::Var { name, value } if module.variables.contains_key(name) => {
                 inputs.insert(name.clone(), (InputSource::Text(value.clone()), Origin::Flag));
             }
@@ -94,6 +94,27 @@ pub fn collect_inputs(
         }
     }
     Ok(inputs)
+}
+
+/// The values in files: those that a folder has for all its commands, and those that flags name, in their order.
+#[derive(Default)]
+pub struct VariableFiles {
+    automatic: Inputs,
+    named: Vec<Inputs>,
+}
+
+/// Reads the files with values, whatever the configuration is like.
+pub fn read_variable_files(folder: &Path, flags: &[VariableFlag]) -> Result<VariableFiles, Diagnostics> {
+    let mut files = VariableFiles::default();
+    for file in automatic_files(folder) {
+        files.automatic.extend(read_file(&folder.join(&file), &file)?);
+    }
+    for flag in flags {
+        if let VariableFlag::File(path) = flag {
+            files.named.push(read_file(path, &path.display().to_string())?);
+        }
+    }
+    Ok(files)
 }
 
 fn automatic_files(folder: &Path) -> Vec<String> {

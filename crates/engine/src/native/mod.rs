@@ -38,7 +38,9 @@ use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 
 pub use clock::now;
-pub use config::{Missing, backends, collect_variables, missing_variables, read_root, unkept_variables};
+pub use config::{
+    Missing, backends, check_files, check_variable_files, collect_variables, missing_variables, read_root, unkept_variables,
+};
 pub use console::Console;
 pub use landform_lang::VariableFlag;
 pub use landform_lang::{block_around, did_you_mean};
@@ -141,6 +143,15 @@ impl Native {
         let mut providers = config.requirements();
         providers.remove(builtin::SOURCE);
         Ok(Requirements { providers, modules: config.module_places() })
+    }
+
+    /// Whether a configuration can be read, with its modules: nothing in it is evaluated, and nothing is connected.
+    pub fn check_configuration(&self, workspace: &Workspace) -> Result<(), EngineError> {
+        match config::unsupported(workspace, &self.trees)? {
+            Ok(tree) => Config::unconnected(tree, workspace).map(drop).map_err(config::failure),
+            // Only OpenTofu can tell, and it is not asked for that.
+            Err(_) => Ok(()),
+        }
     }
 
     /// Whether a configuration is sound, whatever its inputs are. Providers are started, but not configured.

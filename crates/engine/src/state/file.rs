@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::text::{DEEPEST, depth, indent};
+use super::text::{DEEPEST, depth, in_one_line, indent};
 use super::{Object, StateError};
 use crate::{Address, Key};
 
@@ -125,6 +125,12 @@ impl Resource {
         }
     }
 
+    /// An entry for the resource that an object belongs to.
+    fn of(address: &Address, provider: &str) -> Resource {
+        let (module, mode) = (address.module.clone(), mode(address).to_owned());
+        Resource { module, mode, ..Resource::managed(&address.type_name, &address.name, provider) }
+    }
+
     pub fn address(&self, key: Option<Key>) -> Address {
         Address {
             module: self.module.clone(),
@@ -238,6 +244,15 @@ impl State {
 
     /// The bytes that OpenTofu would write.
     pub fn write(&self) -> Vec<u8> {
+        indent(&self.text()).into_bytes()
+    }
+
+    /// The same all in one line, as OpenTofu hands a state on.
+    pub fn write_in_one_line(&self) -> String {
+        in_one_line(&self.text())
+    }
+
+    fn text(&self) -> String {
         let file = File {
             version: 4,
             terraform_version: TERRAFORM_VERSION.to_owned(),
@@ -247,8 +262,7 @@ impl State {
             resources: self.resources.iter().map(Resource::with_split_providers).collect(),
             check_results: self.check_results.clone(),
         };
-        let text = serde_json::to_string(&file).expect("a state has string keys only");
-        indent(&text).into_bytes()
+        serde_json::to_string(&file).expect("a state has string keys only")
     }
 
     /// Whether both say the same about the world, whatever their serial and lineage.
@@ -312,10 +326,7 @@ impl State {
         let (block, key) = split_provider(provider);
         let instance = Instance { provider: key.map(|_| provider.to_owned()).unwrap_or_default(), ..instance };
         let at = self.place(address).unwrap_or_else(|at| {
-            let mut resource = Resource::managed(&address.type_name, &address.name, block);
-            resource.module.clone_from(&address.module);
-            resource.mode = mode(address).to_owned();
-            self.resources.insert(at, resource);
+            self.resources.insert(at, Resource::of(address, block));
             at
         });
         let resource = &mut self.resources[at];
@@ -338,6 +349,27 @@ impl State {
         if resource.instances.is_empty() {
             self.resources.remove(at);
         }
+    }
+
+    /// Makes an entry for a resource, which may have no object yet. False if there is one.
+    pub fn expect(&mut self, address: &Address, provider: &str) -> bool {
+        let Err(at) = self.place(address) else { return false };
+        self.resources.insert(at, Resource::of(address, provider));
+        true
+    }
+
+    /// Takes the entry of a resource out if there is no object in it.
+    pub fn forget_if_empty(&mut self, address: &Address) {
+        if let Ok(at) = self.place(address)
+            && self.resources[at].instances.is_empty()
+        {
+            self.resources.remove(at);
+        }
+    }
+
+    /// Takes all entries out that have no object in them.
+    pub fn forget_empty(&mut self) {
+        self.resources.retain(|resource| !resource.instances.is_empty());
     }
 
     /// The results of checks, in OpenTofu's form.

@@ -64,6 +64,24 @@ pub fn indent(text: &str) -> String {
     out
 }
 
+/// The same without any layout: all in one line, which a line end closes.
+pub fn in_one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' => {
+                out.push('"');
+                copy_string(&mut characters, &mut out);
+            }
+            c if c.is_ascii_whitespace() => {}
+            c => out.push(c),
+        }
+    }
+    out.push('\n');
+    out
+}
+
 fn new_line(out: &mut String, depth: usize) {
     out.push('\n');
     out.extend(std::iter::repeat_n("  ", depth));
@@ -92,7 +110,7 @@ fn copy_string(characters: &mut impl Iterator<Item = char>, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::indent;
+    use super::{in_one_line, indent};
 
     #[test]
     fn layout_is_that_of_go() {
@@ -100,5 +118,7 @@ mod tests {
         let want = "{\n  \"a\": {},\n  \"b\": [],\n  \"c\": [\n    1,\n    {\n      \"d\": \"x: {,}\\\" \\u003c\\u0026\\u003e\"\n    }\n  ]\n}\n\n";
         assert_eq!(indent(text), want);
         assert_eq!(indent(&indent(text)), want, "laying out twice changes nothing");
+        let line = "{\"a\":{},\"b\":[],\"c\":[1,{\"d\":\"x: {,}\\\" \\u003c\\u0026\\u003e\"}]}\n";
+        assert_eq!(in_one_line(want), line);
     }
 }

@@ -56,11 +56,11 @@ pub async fn run(options: Options) -> Result<ExitCode, Failure> {
             apply(&folder, options, true).await
         }
         Command::Show(options) => super::look::show(&folder, options).await,
-        Command::Output(options) => super::output::output(&options),
+        Command::Output(options) => super::output::output(&folder, &options),
         Command::Validate(options) => super::look::validate(&folder, &options).await,
         Command::Version(options) => super::look::version(&folder, &options),
-        Command::Taint(options) => super::taint::run(&options, true),
-        Command::Untaint(options) => super::taint::run(&options, false),
+        Command::Taint(options) => super::taint::run(&folder, &options, true),
+        Command::Untaint(options) => super::taint::run(&folder, &options, false),
         Command::State(options) => super::state::run(&folder, &options.command).await,
     }
 }

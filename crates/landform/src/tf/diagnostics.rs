@@ -49,7 +49,10 @@ pub fn diagnostics(found: &[Diagnostic], json: bool, compact: bool) {
         }
         // Both are as wide as the standard error.
         let sheet = screen::error_sheet();
-        let text = diagnostic_text(&shown, sheet.ink, sheet.columns);
+        let mut text = diagnostic_text(&shown, sheet.ink, sheet.columns);
+        if screen::sets_apart() {
+            text.push('\n');
+        }
         match shown.severity {
             Severity::Error => eprint!("{text}"),
             Severity::Warning => print!("{text}"),

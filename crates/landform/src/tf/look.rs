@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
-use landform_engine::EngineError;
+use landform_engine::{EngineError, native};
 
 use super::Failure;
 use super::commands::{engine, open, read_state};
@@ -26,6 +26,7 @@ pub async fn show(folder: &Path, options: ShowOptions) -> Result<ExitCode, Failu
         }
         return Ok(ExitCode::SUCCESS);
     }
+    native::check_variable_files(folder)?;
     let state = match elsewhere {
         Some(state) => Some(state),
         None => read_state(Path::new("terraform.tfstate"))?,
@@ -47,7 +48,10 @@ fn is_state(bytes: &[u8]) -> bool {
 
 pub async fn validate(folder: &Path, options: &ValidateOptions) -> Result<ExitCode, Failure> {
     let opened = open(folder, BTreeMap::new(), None)?;
-    let outcome = engine(folder, &Common::default()).validate(&opened.workspace).await;
+    let outcome = match native::check_variable_files(folder) {
+        Ok(()) => engine(folder, &Common::default()).validate(&opened.workspace).await,
+        wrong => wrong.map(|()| Vec::new()),
+    };
     let (found, end) = match outcome {
         Ok(warnings) => (warnings, ExitCode::SUCCESS),
         Err(EngineError::Diagnostics(diagnostics)) if options.json => (diagnostics, ExitCode::FAILURE),

@@ -19,6 +19,7 @@ mod output;
 mod saved;
 mod screen;
 mod snippet;
+mod sound;
 mod state;
 mod state_file;
 mod stream;
@@ -46,6 +47,7 @@ pub async fn run(args: Vec<OsString>) -> ExitCode {
         return hand_over(wanted, &[reason("LANDFORM_ENGINE=cli")], &args);
     }
     screen::choose_ink(&args);
+    screen::choose_spacing(&args);
     let args = match args.iter().position(|arg| !arg.to_str().is_some_and(|arg| arg.starts_with("-chdir="))) {
         // Another name of a command.
         Some(at) if matches!(args[at].to_str(), Some("-version" | "--version" | "-v")) => {

@@ -1,6 +1,7 @@
 //! `landform tf output`: the outputs that the state holds.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::ExitCode;
 
 use landform_engine::native;
@@ -14,13 +15,14 @@ use super::diagnostics;
 use super::messages;
 use super::options::OutputOptions;
 
-pub fn output(options: &OutputOptions) -> Result<ExitCode, Failure> {
+pub fn output(folder: &Path, options: &OutputOptions) -> Result<ExitCode, Failure> {
     if options.raw && options.name.is_none() {
         let detail = "You must give the name of a single output value when using the -raw option.";
         diagnostics::diagnostics(&[Diagnostic::error("Output name required", detail)], false, false);
         eprintln!("\nFor more help on using this command, run:\n  tofu output -help");
         return Ok(ExitCode::FAILURE);
     }
+    super::sound::files(folder)?;
     let outputs: BTreeMap<String, Output> = match read_state(&options.state)? {
         Some(bytes) => {
             native::outputs(&State::read(&bytes).map_err(anyhow::Error::from)?).map_err(anyhow::Error::from)?

@@ -10,6 +10,24 @@ use landform_engine::native::{Ink, Sheet};
 /// Of the process, because there is one for all that is written, wherever in the program it is.
 static INK: OnceLock<Ink> = OnceLock::new();
 
+/// Whether an empty line follows each message.
+static APART: OnceLock<bool> = OnceLock::new();
+
+/// Reads it from the arguments: commands of the older kind set their messages apart.
+pub fn choose_spacing(args: &[OsString]) {
+    let mut words = args.iter().filter_map(|arg| arg.to_str()).filter(|arg| !arg.starts_with('-'));
+    let apart = match words.next() {
+        Some("console" | "import" | "init" | "taint" | "untaint" | "version") => true,
+        Some("state") => words.next().is_some_and(|word| matches!(word, "mv" | "pull" | "rm" | "show")),
+        _ => false,
+    };
+    let _ = APART.set(apart);
+}
+
+pub fn sets_apart() -> bool {
+    APART.get().copied().unwrap_or_default()
+}
+
 /// Reads it from the arguments, even from those that turn out to be wrong.
 pub fn choose_ink(args: &[OsString]) {
     let plain = |arg: &OsString| {

@@ -7,23 +7,38 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use landform_engine::state::State;
-use landform_engine::{Address, Diagnostic, EngineError};
+use landform_engine::{Address, Diagnostic, EngineError, SourceRange};
 
 use super::Failure;
 use super::commands::{engine, open, read_state};
 use super::journal::not_made;
 use super::options::{Common, StateCommand};
+use super::sound;
 use super::state_file::StateFile;
 
 pub async fn run(folder: &Path, command: &StateCommand) -> Result<ExitCode, Failure> {
     match command {
+        StateCommand::List { .. } => sound::files(folder)?,
+        // It reads the configuration itself.
+        StateCommand::Show { .. } => {}
+        StateCommand::Pull { .. } | StateCommand::Rm { .. } | StateCommand::Mv { .. } => sound::whole(folder)?,
+    }
+    match command {
         StateCommand::List { state, addresses, .. } => list(state, addresses)?,
-        StateCommand::Pull { state } => print!("{}", String::from_utf8_lossy(&read_state(state)?.unwrap_or_default())),
+        StateCommand::Pull { state } => pull(state)?,
         StateCommand::Show { state, address, .. } => show(folder, state, address).await?,
         StateCommand::Rm { state, addresses, .. } => remove(state, addresses)?,
         StateCommand::Mv { state, from, to, .. } => rename(state, from, to)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Hands the state on, in today's form.
+fn pull(path: &Path) -> Result<(), Failure> {
+    if let Some(bytes) = read_state(path)? {
+        println!("{}", State::read(&bytes).map_err(anyhow::Error::from)?.write_in_one_line());
+    }
+    Ok(())
 }
 
 fn failed(summary: impl Into<String>, detail: &str) -> Failure {
@@ -55,6 +70,13 @@ fn list(path: &Path, wanted: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What to say of what is no address. It is read as if it stood in a file, which has no name.
+pub fn no_address() -> Diagnostic {
+    let range = SourceRange { file: String::new(), line: 1, column: 1, end: None };
+    let detail = "Resource specification must include a resource type and name.";
+    Diagnostic { range: Some(range), ..Diagnostic::error("Invalid address", detail) }
+}
+
 /// What to say of an address that the state does not have.
 fn not_there(wanted: &str) -> Diagnostic {
     match Address::parse(wanted) {
@@ -80,7 +102,7 @@ fn not_there(wanted: &str) -> Diagnostic {
                  you must run \"tofu apply\" first to create the module's entry in the state."
             ),
         ),
-        None => Diagnostic::error("Invalid address", "Resource specification must include a resource type and name."),
+        None => no_address(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `landform tf taint` and `untaint`: whether the next plan replaces an object. Providers are asked for nothing.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use landform_engine::state::State;
@@ -8,13 +9,19 @@ use landform_engine::{Address, Diagnostic, EngineError, Severity};
 use super::Failure;
 use super::diagnostics;
 use super::options::TaintOptions;
+use super::sound;
 use super::state_file::StateFile;
 
 const NOWHERE: &str = "No such resource instance";
 
 /// Marks an object, or takes the mark away.
-pub fn run(options: &TaintOptions, taint: bool) -> Result<ExitCode, Failure> {
+pub fn run(folder: &Path, options: &TaintOptions, taint: bool) -> Result<ExitCode, Failure> {
     let address = read_address(&options.address, taint)?;
+    if taint {
+        sound::whole(folder)?
+    } else {
+        sound::files(folder)?
+    }
     let operation = if taint { "taint" } else { "untaint" };
     let mut file = StateFile::open(&options.state, operation, &options.locking()?)?;
     let base = match file.read()? {
@@ -45,8 +52,7 @@ fn failed(problem: Diagnostic) -> Failure {
 
 fn read_address(text: &str, taint: bool) -> Result<Address, Failure> {
     let Some(address) = Address::parse(text) else {
-        let detail = "Resource specification must include a resource type and name.";
-        return Err(failed(Diagnostic::error("Invalid address", detail)));
+        return Err(failed(super::state::no_address()));
     };
     if address.data && taint {
         let detail = format!("Resource instance {address} cannot be tainted");

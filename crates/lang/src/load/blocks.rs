@@ -294,10 +294,11 @@ impl Loader {
     }
 
     fn read_provider(&mut self, name: &str, mut body: Body, range: SourceRange) {
-        let alias = body.node.remove_attribute("alias");
-        let alias =
-            alias.and_then(|alias| self.literal_string(&Expr { node: alias.value, source: body.source.clone() }));
-        self.check_alias(alias.as_deref(), &range);
+        let given = super::resources::take(&mut body, "alias");
+        let alias = given.as_ref().and_then(|given| self.literal_string(given));
+        if given.is_some() {
+            self.check_alias(alias.as_deref());
+        }
         let for_each = super::resources::take(&mut body, "for_each");
         if let Some(for_each) = for_each.as_ref().filter(|_| alias.is_none()) {
             let detail = "The for_each argument is allowed only for provider configurations with an alias.";

@@ -38,17 +38,16 @@ impl Loader {
         }
     }
 
-    pub(super) fn check_alias(&mut self, alias: Option<&str>, range: &SourceRange) {
-        if alias.is_some_and(|alias| hcl_edit::Ident::try_new(alias).is_err()) {
-            let problem = Diagnostic::new(
-                "Invalid provider configuration alias",
-                format!("An alias must be a valid name. {RULE}"),
-            );
-            self.found.push(problem.at(range.clone()));
+    /// What cannot be read as an alias is no valid one either. OpenTofu does not say where it stands.
+    pub(super) fn check_alias(&mut self, alias: Option<&str>) {
+        if alias.is_none_or(|alias| hcl_edit::Ident::try_new(alias).is_err()) {
+            let detail = format!("An alias must be a valid name. {RULE}");
+            self.found.push(Diagnostic::new("Invalid provider configuration alias", detail));
         }
     }
 
     pub(super) fn duplicate(&mut self, summary: impl Into<String>, detail: String, range: SourceRange) {
+        self.doubles.insert(self.found.len());
         self.found.push(Diagnostic::new(summary, detail).at(range));
     }
 }

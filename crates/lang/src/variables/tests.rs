@@ -109,7 +109,8 @@ fn later_sources_win() {
         VariableFlag::File(folder.path().join("given.tfvars")),
         VariableFlag::Var { name: "list".into(), value: "[7]".into() },
     ];
-    let inputs = collect_inputs(&module, &flags, environment).unwrap();
+    let files = read_variable_files(&module.folder, &flags).unwrap();
+    let inputs = collect_inputs(&module, files, &flags, environment).unwrap();
     let value =
         |name: &str| format!("{:?}", variable_value(&module.variables[name], inputs.get(name)).unwrap().unmark().0);
     assert_eq!(value("text"), "\"flag\"");
@@ -120,7 +121,8 @@ fn later_sources_win() {
     // What a file has for another configuration is told of; what an environment has is not.
     assert!(inputs.contains_key("foreign") && !inputs.contains_key("strange"));
     let undeclared = [VariableFlag::Var { name: "nope".into(), value: String::new() }];
-    assert_eq!(collect_inputs(&module, &undeclared, []).unwrap_err().0[0].summary, "Value for undeclared variable");
+    let given = collect_inputs(&module, VariableFiles::default(), &undeclared, []);
+    assert_eq!(given.unwrap_err().0[0].summary, "Value for undeclared variable");
 }
 
 #[test]

@@ -95,6 +95,19 @@ pub fn collect(folder: &Path, flags: &[VariableFlag]) -> Result<BTreeMap<String,
     read_root(folder, flags, &mut |_| {})
 }
 
+/// What OpenTofu reads of a folder before it does anything, also for commands that need nothing but the state: the files
+/// with values, and all others, but not what is between them.
+pub fn check_files(folder: &Path) -> Result<(), EngineError> {
+    check_variable_files(folder)?;
+    landform_lang::check_files(folder).map_err(|found| EngineError::Diagnostics(translate(found)))
+}
+
+/// The first part of it: whatever is wrong with the configuration, what is wrong here is said first.
+pub fn check_variable_files(folder: &Path) -> Result<(), EngineError> {
+    let read = landform_lang::read_variable_files(folder, &[]).map(drop);
+    read.map_err(|found| EngineError::Diagnostics(translate(found)))
+}
+
 /// The same; what reading the folder's own files warns of is told at once. OpenTofu tells it again with the plan.
 pub fn read_root(
     folder: &Path,
@@ -102,9 +115,11 @@ pub fn read_root(
     tell: &mut dyn FnMut(Vec<Diagnostic>),
 ) -> Result<BTreeMap<String, crate::Variable>, EngineError> {
     let failed = |diagnostics| EngineError::Diagnostics(translate(diagnostics));
+    let files = landform_lang::read_variable_files(folder, flags).map_err(failed)?;
     let module = landform_lang::load(folder).map_err(failed)?;
-    tell(module.warnings.iter().cloned().map(super::warned::warn).collect());
-    let given = landform_lang::collect_inputs(&module, flags, std::env::vars()).map_err(failed)?;
+    let read = module.warnings.iter().cloned().map(super::warned::warn);
+    tell(read.chain(super::removals::undecided(&module)).collect());
+    let given = landform_lang::collect_inputs(&module, files, flags, std::env::vars()).map_err(failed)?;
     let (mut variables, mut found) = (BTreeMap::new(), Vec::new());
     for (name, source) in &given {
         let origin = source.1.clone();

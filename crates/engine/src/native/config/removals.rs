@@ -1,6 +1,6 @@
 //! What `removed` blocks say.
 
-use landform_lang::Removed;
+use landform_lang::{Module, Removed};
 
 use super::{Config, config_address, module_path, range};
 use crate::native::eval::warning;
@@ -46,12 +46,17 @@ impl Config {
 
     /// Blocks that leave open what becomes of the object.
     pub fn undecided(&self) -> Vec<Diagnostic> {
-        let detail = "It is recommended for each 'removed' block configured to have also the 'lifecycle' block defined. By \
-                      not specifying if the resource should be destroyed or not, could lead to unwanted behavior.";
-        let warn = |(_, removed): (String, &Removed)| Diagnostic {
-            range: Some(range(removed.range.clone())),
-            ..warning(Diagnostic::error("Missing lifecycle from the removed block", detail))
-        };
-        self.removals().filter(|(_, removed)| removed.destroy.is_none()).map(warn).collect()
+        self.modules.iter().flat_map(|node| undecided(&node.module)).collect()
     }
+}
+
+/// The same of one module.
+pub fn undecided(module: &Module) -> Vec<Diagnostic> {
+    let detail = "It is recommended for each 'removed' block configured to have also the 'lifecycle' block defined. By \
+                      not specifying if the resource should be destroyed or not, could lead to unwanted behavior.";
+    let warn = |removed: &Removed| Diagnostic {
+        range: Some(range(removed.range.clone())),
+        ..warning(Diagnostic::error("Missing lifecycle from the removed block", detail))
+    };
+    module.removed.iter().filter(|removed| removed.destroy.is_none()).map(warn).collect()
 }
