@@ -92,7 +92,7 @@ pub(crate) fn mention((root, operators): &Traversal) -> Option<Mention> {
     Some(Mention { reference, key, path: steps })
 }
 
-fn fixed(operator: &TraversalOperator) -> Option<Step> {
+pub(crate) fn fixed(operator: &TraversalOperator) -> Option<Step> {
     match operator {
         TraversalOperator::GetAttr(name) => Some(Step::Attribute(name.as_str().to_owned())),
         TraversalOperator::LegacyIndex(index) => Some(Step::Index(usize::try_from(**index).ok()?)),

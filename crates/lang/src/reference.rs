@@ -5,8 +5,9 @@ use hcl_edit::expr::{Expression, ObjectKey, TraversalOperator};
 use hcl_edit::structure::{Block, Structure};
 use hcl_edit::template::{Directive, Element, Template};
 use hcl_edit::visit::Visit;
+use landform_cty::Step;
 
-use crate::{Body, Diagnostic, Expr, Mention, SourceRange};
+use crate::{Body, Diagnostic, Diagnostics, Expr, Mention, Scope, SourceRange};
 
 /// What an expression can refer to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -97,7 +98,10 @@ impl Reference {
             ("module", Some(name)) => {
                 let output = match (operators.next(), operators.next()) {
                     (Some(TraversalOperator::GetAttr(output)), _) => Some(output),
-                    (Some(TraversalOperator::Index(_)), Some(TraversalOperator::GetAttr(output))) => Some(output),
+                    // What stands behind a key that has to be evaluated is not looked at: all of the module is meant.
+                    (Some(key), Some(TraversalOperator::GetAttr(output))) if crate::mention::fixed(key).is_some() => {
+                        Some(output)
+                    }
                     _ => None,
                 };
                 let output = output.map(|output| output.as_str().to_owned());
@@ -178,6 +182,32 @@ pub fn body_references(body: &Body) -> Vec<Reference> {
     let mut finder = Finder::new(&mut ignore);
     finder.visit_body(&body.node);
     finder.into_references()
+}
+
+/// The same of an expression, with the key of the one instance that is meant, if it is fixed.
+pub fn keyed_references(expr: &Expr) -> Vec<(Reference, Option<Step>)> {
+    let mut ignore = |_: Construct| {};
+    let mut finder = Finder::new(&mut ignore);
+    finder.visit_expr(&expr.node);
+    finder.into_keyed_references()
+}
+
+/// The same of a block.
+pub fn body_keyed_references(body: &Body) -> Vec<(Reference, Option<Step>)> {
+    let mut ignore = |_: Construct| {};
+    let mut finder = Finder::new(&mut ignore);
+    finder.visit_body(&body.node);
+    finder.into_keyed_references()
+}
+
+/// Whether all that an expression refers to is there. What forgives mistakes in the middle of it, as `can` does, does not
+/// forgive that.
+pub fn check_references(expr: &Expr, scope: &dyn Scope) -> Result<(), Diagnostics> {
+    let problem = |found: Found| {
+        let problem = found.reference.and_then(|reference| scope.resolve(&reference)).err()?;
+        Some(problem.at(found.range))
+    };
+    Diagnostics::check(inspect(expr, &[], &mut |_| {}).into_iter().filter_map(problem).collect())
 }
 
 /// A name with all that is written behind it.
@@ -263,6 +293,8 @@ type Place = Option<std::ops::Range<usize>>;
 struct Finder<'f> {
     bound: Vec<String>,
     found: Vec<(Result<Reference, Diagnostic>, Place)>,
+    /// For each of those the key of an instance, if one is fixed.
+    keys: Vec<Option<Step>>,
     roots: Vec<(String, Place)>,
     /// Kept where somebody wants them.
     traversals: Option<Vec<Traversal>>,
@@ -271,7 +303,8 @@ struct Finder<'f> {
 
 impl<'f> Finder<'f> {
     fn new(on_construct: &'f mut dyn FnMut(Construct)) -> Finder<'f> {
-        Finder { bound: Vec::new(), found: Vec::new(), roots: Vec::new(), traversals: None, on_construct }
+        let (bound, found, keys, roots) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Finder { bound, found, keys, roots, traversals: None, on_construct }
     }
 
     fn note<'a>(&mut self, root: &str, operators: impl IntoIterator<Item = &'a TraversalOperator>, span: Place) {
@@ -281,8 +314,15 @@ impl<'f> Finder<'f> {
             if let Some(traversals) = &mut self.traversals {
                 traversals.push((root.to_owned(), operators.iter().map(|operator| (*operator).clone()).collect()));
             }
-            self.found.push((Reference::read(root, operators).map(|(reference, _)| reference), span));
+            let read = Reference::read(root, operators.iter().copied());
+            self.keys.push(read.as_ref().ok().and_then(|(_, used)| key(operators.get(*used)?)));
+            self.found.push((read.map(|(reference, _)| reference), span));
         }
+    }
+
+    fn into_keyed_references(self) -> Vec<(Reference, Option<Step>)> {
+        let found = self.found.into_iter().zip(self.keys);
+        found.filter_map(|((reference, _), key)| Some((reference.ok()?, key))).collect()
     }
 
     fn into_references(self) -> Vec<Reference> {
@@ -321,11 +361,22 @@ impl<'f> Finder<'f> {
     }
 }
 
+/// The key of an instance, if it is fixed.
+fn key(operator: &TraversalOperator) -> Option<Step> {
+    crate::mention::fixed(operator).filter(|step| !matches!(step, Step::Attribute(_)))
+}
+
 /// The name by which the content of a `dynamic` block calls the element that it is made for.
 pub(crate) fn iterator(block: &Block) -> Option<String> {
     let kind = block.labels.first().filter(|_| block.ident.as_str() == "dynamic")?;
     match block.body.get_attribute("iterator").map(|given| &given.value) {
         Some(Expression::Variable(name)) => Some(name.as_str().to_owned()),
+        // What is no name is said to be none, and means nothing else either.
+        Some(Expression::String(name)) => Some(name.as_str().to_owned()),
+        Some(Expression::Traversal(traversal)) => match &traversal.expr {
+            Expression::Variable(name) => Some(name.as_str().to_owned()),
+            _ => Some(kind.as_str().to_owned()),
+        },
         _ => Some(kind.as_str().to_owned()),
     }
 }

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use landform_cty::{Type, Value};
 use landform_lang::{
-    Budget, Cause, Diagnostic, Diagnostics, Expr, Impure, LEFT_TO_THE_CLI, Module, Reference, Scope, World, evaluate,
-    function_names, load, render_type, render_value, variable_value,
+    Budget, Cause, Diagnostic, Diagnostics, Expr, Impure, LEFT_TO_THE_CLI, Module, Reference, Scope, World,
+    check_references, evaluate, function_names, load, render_type, render_value, variable_value,
 };
 use landform_testkit::parts;
 use recording::Answer;
@@ -98,7 +98,11 @@ fn same(expression: &str, ours: &Answer, theirs: &Answer) -> bool {
 
 /// `None`: outside of the subset.
 fn ours(console: &Console<'_>, expression: &str) -> Option<Answer> {
-    let result = Expr::parse("console", expression).and_then(|expr| evaluate(&expr, console, &mut Budget::default()));
+    let answer = |expr: Expr| {
+        check_references(&expr, console)?;
+        evaluate(&expr, console, &mut Budget::default())
+    };
+    let result = Expr::parse("console", expression).and_then(answer);
     match result {
         Ok(value) => Some(Answer::Value { value: render_value(&value), ty: render_type(&value.ty) }),
         Err(diagnostics) => {

@@ -1,6 +1,6 @@
 //! Trying out expressions: what they mean, given the configuration, its inputs and the state.
 
-use landform_lang::{Budget, Expr, evaluate, render_type, render_value};
+use landform_lang::{Budget, Expr, check_references, evaluate, render_type, render_value};
 
 use super::config::{self, Config, translate};
 use super::eval::{Each, Eval};
@@ -52,6 +52,7 @@ impl Console {
         }
         let values = eval.values();
         let scope = eval.root_scope(&values, &Each::Once);
+        check_references(&expr, &scope).map_err(failed)?;
         if let Some(inner) = expr.argument_of("type") {
             let value = evaluate(&inner, &scope, &mut Budget::default()).map_err(failed)?;
             return Ok(render_type(&value.ty));

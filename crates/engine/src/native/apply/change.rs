@@ -213,7 +213,7 @@ impl<'a> Apply<'a> {
             return Ok(());
         }
         let dependencies: Vec<String> = resource.dependencies.iter().cloned().collect();
-        let create_before_destroy = resource.create_before_destroy;
+        let create_before_destroy = self.early.contains(address);
         let before = if actual.action == Action::Update { actual.before.clone() } else { null_like(schema) };
         let work = Work::Change(if actual.action == Action::Update { Action::Update } else { Action::Create });
         *told = Some(Told::begin(self.progress, address, None, work, id_or_name_of(&before)));

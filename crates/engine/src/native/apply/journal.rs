@@ -98,7 +98,10 @@ impl<'a> Apply<'a> {
     ) -> Outcome<()> {
         let Target { address, deposed } = target;
         let settlement = match fate {
-            Fate::Untouched => Settlement::Untouched,
+            Fate::Untouched => {
+                self.world().state.forget_if_empty(address);
+                Settlement::Untouched
+            }
             Fate::Gone => {
                 self.world().state.remove(address, deposed);
                 Settlement::Gone

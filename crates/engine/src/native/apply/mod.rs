@@ -1,6 +1,7 @@
 //! Carrying out a plan: object by object along the graph, each change journalled before it is made.
 
 mod change;
+mod early;
 mod journal;
 mod order;
 mod result;
@@ -13,7 +14,7 @@ use std::time::Instant;
 use tokio::sync::{Semaphore, mpsc};
 
 use self::journal::Settling;
-use self::order::{Step, idle, steps};
+use self::order::{Step, idle, steps, unasked};
 use super::config::{Config, config_address};
 use super::content::Content;
 use super::eval::{Checks, Eval};
@@ -47,12 +48,16 @@ pub struct Apply<'a> {
     by_block: HashMap<String, Vec<usize>>,
     /// What nothing asks for that is done, by its place in the configuration's graph.
     idle: HashSet<usize>,
+    /// The changes whose objects are to be replaced before their predecessors end.
+    early: HashSet<Address>,
     world: Mutex<World>,
 }
 
 /// What changes while the plan is carried out.
 struct World {
     state: State,
+    /// Entries of resources that were made before there was an object, each with its place in the configuration's graph.
+    expected: Vec<(usize, Address)>,
     /// The keys of objects that were deposed by this apply.
     deposed: HashMap<Address, String>,
     diagnostics: Vec<Diagnostic>,
@@ -81,14 +86,16 @@ impl<'a> Apply<'a> {
         for (at, planned) in content.changes.iter().enumerate() {
             by_block.entry(config_address(&planned.address)).or_default().push(at);
         }
-        let world = World { state, deposed: HashMap::new(), diagnostics: Vec::new(), halt: None };
+        let (expected, deposed) = (Vec::new(), HashMap::new());
+        let world = World { state, expected, deposed, diagnostics: Vec::new(), halt: None };
         let permits = Semaphore::new(parallelism);
         // A change settles one object, or two that take turns.
         let (settling, sent) = mpsc::channel(2 * content.changes.len().max(1));
         let eval = Eval::applying(config, &content.timestamp, content.checks.not_looked_at());
         let world = Mutex::new(world);
         let (sent, idle) = (Some(sent), idle(content, config));
-        Apply { content, eval, session, journal, progress, stop, permits, settling, sent, by_block, idle, world }
+        let early = early::early(content, config).into_iter().map(|at| content.changes[at].address.clone()).collect();
+        Apply { content, eval, session, journal, progress, stop, permits, settling, sent, by_block, idle, early, world }
     }
 
     fn config(&self) -> &'a Config {
@@ -129,13 +136,23 @@ impl<'a> Apply<'a> {
             Mode::RefreshOnly => self.content.checks.clone(),
         };
         let warnings = [self.eval.take_warnings(), self.session.warnings.take()].concat();
+        let config = self.config();
         let mut world = self.world.into_inner().unwrap_or_else(PoisonError::into_inner);
         match world.halt {
             Some(Halt::Refused(refused)) => Err(EngineError::Refused(refused)),
             Some(Halt::Lost(detail)) => Err(EngineError::Lost(detail)),
             None => {
-                if self.content.mode == Mode::Destroy && ends.iter().all(|end| *end == End::Done) {
-                    forget_data(&mut world.state);
+                if ends.iter().all(|end| *end == End::Done) {
+                    if self.content.mode == Mode::Destroy {
+                        forget_data(&mut world.state);
+                    }
+                    world.state.forget_empty();
+                } else {
+                    // OpenTofu takes empty entries out last, so where something went wrong they stay; but what nothing asks for
+                    // had none.
+                    let idle = unasked(self.content, config);
+                    let unasked = world.expected.iter().filter(|(place, _)| idle.contains(place));
+                    unasked.for_each(|(_, address)| world.state.forget_if_empty(address));
                 }
                 let mut diagnostics = [world.diagnostics, warnings].concat();
                 if ends.contains(&End::Skipped) && !stopped && !diagnostics.iter().any(Diagnostic::is_error) {

@@ -102,7 +102,7 @@ fn order_deposed(steps: &mut Steps<Step>, content: &Content, endings: &[Ending],
 }
 
 /// Whether an object is made or changed, or its conditions are looked at.
-fn is_changed(planned: &Planned, config: &Config) -> bool {
+pub(super) fn is_changed(planned: &Planned, config: &Config) -> bool {
     match planned.action {
         Action::Create | Action::Update | Action::Read => true,
         Action::Replace | Action::CreateBeforeDestroy | Action::ForgetThenCreate => true,
@@ -122,12 +122,17 @@ pub fn idle(content: &Content, config: &Config) -> HashSet<usize> {
     if content.mode != Mode::Normal || !shows {
         return HashSet::new();
     }
+    unasked(content, config)
+}
+
+/// The same wherever it shows.
+pub fn unasked(content: &Content, config: &Config) -> HashSet<usize> {
     let changed = content.changes.iter().filter(|planned| is_changed(planned, config));
     let resources = changed.filter_map(|planned| config.resource(&planned.address));
     config.graph.idle(config, &resources.filter_map(|own| config.graph.place(&node_of(own))).collect())
 }
 
-fn node_of(resource: &crate::native::config::ResourceConfig) -> crate::native::config::Node {
+pub(super) fn node_of(resource: &crate::native::config::ResourceConfig) -> crate::native::config::Node {
     crate::native::config::Node::Resource(resource.module, resource.local.clone())
 }
 

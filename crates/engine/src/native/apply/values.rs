@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::native::config::{Node, ResourceConfig, config_address};
 use crate::native::encode;
 use crate::native::eval::Each;
-use crate::native::object::{Outcome, at, bare, known_or_null};
+use crate::native::object::{Outcome, Planned, at, bare, known_or_null};
 use crate::state::Instance;
 use crate::{Address, Diagnostic, Mode};
 
@@ -86,6 +86,7 @@ impl<'a> Apply<'a> {
         let expand = || -> Outcome<()> {
             for instance in self.eval.homes(resource) {
                 self.eval.expand_resource(resource, &instance)?;
+                self.expect(place, resource.instance(&instance, None), &resource.provider);
             }
             Ok(())
         };
@@ -97,13 +98,27 @@ impl<'a> Apply<'a> {
         if resource.data || self.content.mode != Mode::Normal {
             self.values_from_state(resource).await?;
         }
-        for at in self.by_block.get(&resource.address).into_iter().flatten() {
-            let planned = &self.content.changes[*at];
-            if !planned.after.is_null() && planned.deposed.is_none() {
-                self.eval.set_object(&planned.address, planned.after.clone());
-            }
+        let planned = self.by_block.get(&resource.address).into_iter().flatten();
+        let planned = planned.map(|at| &self.content.changes[*at]);
+        let planned: Vec<&Planned> =
+            planned.filter(|planned| !planned.after.is_null() && planned.deposed.is_none()).collect();
+        if self.content.mode == Mode::Normal && !resource.data {
+            // What a file says may be another thing by now: the plan counts.
+            let homes = self.eval.homes(resource);
+            self.eval.values_mut().only(&homes, &resource.local, planned.iter().map(|planned| &planned.address));
+        }
+        for planned in planned {
+            self.eval.set_object(&planned.address, planned.after.clone());
         }
         Ok(())
+    }
+
+    /// The state has an entry for a resource before it has any object of it.
+    fn expect(&self, place: usize, address: Address, provider: &str) {
+        let mut world = self.world();
+        if self.content.mode == Mode::Normal && world.state.expect(&address, provider) {
+            world.expected.push((place, address));
+        }
     }
 
     /// Whether the plan knows all of an output's value already: then it is not evaluated again.
@@ -164,7 +179,8 @@ impl<'a> Apply<'a> {
         let resource = self.config().resource(address).ok_or_else(missing)?;
         let values = self.eval.values();
         let keys = values.keys(&address.module, &resource.local).ok_or_else(missing)?;
-        Ok((resource, keys.each(&address.key).ok_or_else(missing)?))
+        let each = keys.each(&address.key).or_else(|| keys.lost(&address.key));
+        Ok((resource, each.ok_or_else(missing)?))
     }
 
     fn output(&self, name: &str) -> Outcome<()> {

@@ -1,6 +1,9 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use landform_lang::{Body, Dependency, Reference, Repetition, body_references, references};
+use landform_cty::Step;
+use landform_lang::{
+    Body, Dependency, Reference, Repetition, body_keyed_references, body_references, keyed_references, references,
+};
 
 use super::{Config, ModuleId, ResourceConfig};
 use crate::Diagnostic;
@@ -32,6 +35,9 @@ pub struct Graph {
     places: HashMap<Node, usize>,
     /// For each node those that come before it.
     before: Vec<Vec<usize>>,
+    /// Of what comes before a node, the instances that are named by a key; and what is meant as a whole.
+    keyed: HashMap<(usize, usize), Vec<Step>>,
+    whole: HashSet<(usize, usize)>,
     /// Locals, and resources without `count` and `for_each`.
     single: HashSet<Node>,
 }
@@ -80,10 +86,10 @@ impl Graph {
             let call = &config.modules[*parent].module.calls[name];
             self.order(&Node::Expand(*parent), &expand);
             self.order(&close, &Node::Close(*parent));
-            self.connect(config, *parent, &expand, call.repetition.expr().map(references).unwrap_or_default());
+            self.connect(config, *parent, &expand, call.repetition.expr().map(keyed_references).unwrap_or_default());
             self.connect_whole(config, *parent, &expand, &call.depends_on);
             for (name, expr) in &call.inputs {
-                self.connect(config, *parent, &Node::Variable(id, name.clone()), references(expr));
+                self.connect(config, *parent, &Node::Variable(id, name.clone()), keyed_references(expr));
             }
         }
         for (name, variable) in &module.variables {
@@ -91,8 +97,8 @@ impl Graph {
             self.inside(id, &later);
             for rule in &variable.validations {
                 for expr in [&rule.condition, &rule.error_message] {
-                    let mut others = references(expr);
-                    others.retain(|reference| *reference != Reference::Variable(name.clone()));
+                    let mut others = keyed_references(expr);
+                    others.retain(|(reference, _)| *reference != Reference::Variable(name.clone()));
                     self.connect(config, id, &later, others);
                 }
             }
@@ -100,7 +106,7 @@ impl Graph {
         for (name, local) in &module.locals {
             let later = Node::Local(id, name.clone());
             self.inside(id, &later);
-            self.connect(config, id, &later, references(&local.value));
+            self.connect(config, id, &later, keyed_references(&local.value));
         }
         for resource in &module.resources {
             let later = Node::Resource(id, resource.address());
@@ -109,34 +115,39 @@ impl Graph {
                 Some(_) => self.order(&expand, &later),
                 None => self.inside(id, &later),
             }
-            self.connect(config, id, &later, body_references(&resource.body));
-            self.connect(config, id, &later, resource.repetition.expr().map(references).unwrap_or_default());
+            self.connect(config, id, &later, body_keyed_references(&resource.body));
+            self.connect(config, id, &later, resource.repetition.expr().map(keyed_references).unwrap_or_default());
             self.connect_whole(config, id, &later, &resource.depends_on);
             let lifecycle = &resource.lifecycle;
-            self.connect(config, id, &later, lifecycle.prevent_destroy.as_ref().map(references).unwrap_or_default());
+            self.connect(
+                config,
+                id,
+                &later,
+                lifecycle.prevent_destroy.as_ref().map(keyed_references).unwrap_or_default(),
+            );
             for trigger in &lifecycle.replace_triggered_by {
-                self.connect(config, id, &later, references(&trigger.expr));
+                self.connect(config, id, &later, keyed_references(&trigger.expr));
             }
             for condition in lifecycle.preconditions.iter().chain(&lifecycle.postconditions) {
-                self.connect(config, id, &later, references(&condition.condition));
-                self.connect(config, id, &later, references(&condition.error_message));
+                self.connect(config, id, &later, keyed_references(&condition.condition));
+                self.connect(config, id, &later, keyed_references(&condition.error_message));
             }
             let (provider, key) = config.charged(id, resource);
             if let Some(key) = key {
                 let outside = key.called.and_then(|called| config.modules[called].parent.as_ref());
                 let whose = outside.map_or(id, |(parent, _)| *parent);
-                self.connect(config, whose, &later, references(&key.expr));
+                self.connect(config, whose, &later, keyed_references(&key.expr));
             }
             self.order(&Node::Provider(provider), &later);
         }
         for (name, output) in &module.outputs {
             let later = Node::Output(id, name.clone());
             self.inside(id, &later);
-            self.connect(config, id, &later, references(&output.value));
+            self.connect(config, id, &later, keyed_references(&output.value));
             self.connect_whole(config, id, &later, &output.depends_on);
             for condition in &output.preconditions {
-                self.connect(config, id, &later, references(&condition.condition));
-                self.connect(config, id, &later, references(&condition.error_message));
+                self.connect(config, id, &later, keyed_references(&condition.condition));
+                self.connect(config, id, &later, keyed_references(&condition.error_message));
             }
         }
         for (name, check) in &module.checks {
@@ -145,20 +156,20 @@ impl Graph {
             let own = module.resources.iter().filter(|resource| resource.check.as_ref() == Some(name));
             own.for_each(|resource| self.order(&Node::Resource(id, resource.address()), &later));
             for condition in &check.assertions {
-                self.connect(config, id, &later, references(&condition.condition));
-                self.connect(config, id, &later, references(&condition.error_message));
+                self.connect(config, id, &later, keyed_references(&condition.condition));
+                self.connect(config, id, &later, keyed_references(&condition.error_message));
             }
         }
         for import in &module.imports {
             if let Some(later) = config.import_target(id, import) {
-                self.connect(config, id, &later, references(import.by.expr()));
-                self.connect(config, id, &later, import.for_each.as_ref().map(references).unwrap_or_default());
+                self.connect(config, id, &later, keyed_references(import.by.expr()));
+                self.connect(config, id, &later, import.for_each.as_ref().map(keyed_references).unwrap_or_default());
             }
         }
         for provider in &module.providers {
             let later = Node::Provider(config.provider_block(id, provider));
             self.order(&Node::Expand(id), &later);
-            self.connect(config, id, &later, body_references(&provider.body));
+            self.connect(config, id, &later, body_keyed_references(&provider.body));
         }
     }
 
@@ -182,9 +193,11 @@ impl Graph {
         self.order(node, &Node::Close(id));
     }
 
-    fn connect(&mut self, config: &Config, id: ModuleId, later: &Node, references: Vec<Reference>) {
-        for earlier in references.iter().filter_map(|reference| referred(config, id, reference)) {
-            self.order(&earlier, later);
+    fn connect(&mut self, config: &Config, id: ModuleId, later: &Node, references: Vec<(Reference, Option<Step>)>) {
+        for (reference, key) in references {
+            if let Some(earlier) = referred(config, id, &reference) {
+                self.order_by(&earlier, later, key);
+            }
         }
     }
 
@@ -221,27 +234,40 @@ impl Graph {
 
     /// `depends_on`: a module is meant with all that it does.
     fn connect_whole(&mut self, config: &Config, id: ModuleId, later: &Node, dependencies: &[Dependency]) {
-        for Dependency { reference, .. } in dependencies {
+        for Dependency { reference, key, .. } in dependencies {
             match reference {
                 Reference::Module { name, .. } => {
                     if let Some(child) = config.modules[id].children.get(name) {
                         self.order(&Node::Close(*child), later);
                     }
                 }
-                other => self.connect(config, id, later, vec![other.clone()]),
+                other => self.connect(config, id, later, vec![(other.clone(), key.as_deref().and_then(written_key))]),
             }
         }
     }
 
-    /// A reference to something that is not there is reported when it is evaluated.
     fn order(&mut self, earlier: &Node, later: &Node) {
+        self.order_by(earlier, later, None);
+    }
+
+    /// A reference to something that is not there is reported when it is evaluated.
+    fn order_by(&mut self, earlier: &Node, later: &Node, key: Option<Step>) {
         // What refers to itself is told so in words of its own, but for what is there more than once.
         if earlier == later && self.single.contains(later) {
             return;
         }
         if let (Some(earlier), Some(later)) = (self.places.get(earlier), self.places.get(later)) {
             self.before[*later].push(*earlier);
+            match key {
+                Some(key) => self.keyed.entry((*later, *earlier)).or_default().push(key),
+                None => drop(self.whole.insert((*later, *earlier))),
+            }
         }
+    }
+
+    /// Which instances of a resource a node refers to; `None` if it means all of them.
+    pub fn meant(&self, later: usize, earlier: usize) -> Option<&[Step]> {
+        self.keyed.get(&(later, earlier)).map(Vec::as_slice).filter(|_| !self.whole.contains(&(later, earlier)))
     }
 
     pub fn nodes(&self) -> &[Node] {
@@ -400,6 +426,15 @@ impl Graph {
             }
         }
         found
+    }
+}
+
+/// A key as it stands behind an address, in its brackets.
+fn written_key(text: &str) -> Option<Step> {
+    match serde_json::from_str(text.strip_prefix('[')?.strip_suffix(']')?).ok()? {
+        serde_json::Value::String(key) => Some(Step::Key(key)),
+        serde_json::Value::Number(index) => Some(Step::Index(usize::try_from(index.as_u64()?).ok()?)),
+        _ => None,
     }
 }
 

@@ -1,5 +1,7 @@
 use landform_cty::{Path, Step, Type, Value};
-use landform_lang::{Body, Budget, Diagnostic, Expr, Impure, PathKind, Reference, Scope, World, evaluate};
+use landform_lang::{
+    Body, Budget, Diagnostic, Expr, Impure, PathKind, Reference, Scope, World, did_you_mean, evaluate,
+};
 use landform_protocol::Block;
 
 use super::deprecated::Deprecations;
@@ -32,11 +34,20 @@ impl At<'_> {
 
     /// What a block means here that has this schema.
     pub fn decode(&self, body: &Body, block: &Block) -> Outcome<Value> {
-        let value = landform_lang::decode_body(body, &body_spec(block), self, &mut Budget::default());
-        let place = |path: &Path| match path.first() {
+        self.decode_with(body, block, |path| match path.first() {
             Some(Step::Attribute(name)) => body.argument(name).map_or_else(|| body.range(), |expr| expr.range()),
             _ => body.range(),
-        };
+        })
+    }
+
+    /// The same; what is warned of a part of it is shown at this place.
+    pub fn decode_with(
+        &self,
+        body: &Body,
+        block: &Block,
+        place: impl Fn(&Path) -> landform_lang::SourceRange,
+    ) -> Outcome<Value> {
+        let value = landform_lang::decode_body(body, &body_spec(block), self, &mut Budget::default());
         Ok(self.deprecations.heard(value.map_err(translate)?, place, false))
     }
 
@@ -86,7 +97,14 @@ impl Scope for At<'_> {
     fn resolve(&self, reference: &Reference) -> Result<Value, Diagnostic> {
         match reference {
             Reference::Variable(name) => self.values.variable(self.instance, name).ok_or_else(|| {
-                let detail = format!("An input variable with the name {name:?} has not been declared.");
+                let declared = self.config.modules[self.module].module.variables.keys();
+                let hint = match did_you_mean(name, declared.map(String::as_str)) {
+                    hint if hint.is_empty() => {
+                        format!(" This variable can be declared with a variable {name:?} {{}} block.")
+                    }
+                    hint => hint,
+                };
+                let detail = format!("An input variable with the name {name:?} has not been declared.{hint}");
                 Diagnostic::new("Reference to undeclared input variable", detail)
             }),
             Reference::Local(name) => self.values.local(self.instance, name).ok_or_else(|| {
@@ -109,10 +127,16 @@ impl Scope for At<'_> {
                 }
             },
             Reference::EachKey | Reference::EachValue => match self.each {
-                Each::Pair(key, _) if *reference == Reference::EachKey => Ok(Value::string(key)),
+                Each::Pair(key, _) | Each::Lost(key) if *reference == Reference::EachKey => Ok(Value::string(key)),
                 Each::Pair(_, value) => Ok(value.clone()),
                 Each::AnyPair if *reference == Reference::EachKey => Ok(Value::unknown(Type::String)),
                 Each::AnyPair => Ok(Value::unknown(Type::Dynamic)),
+                Each::Lost(_) => {
+                    let detail = "A reference to \"each.value\" has been used in a context in which it is unavailable, such as \
+                                  when the configuration no longer contains the value in its \"for_each\" expression. Remove \
+                                  this reference to each.value in your configuration to work around this error.";
+                    Err(Diagnostic::new("each.value cannot be used in this context", detail))
+                }
                 _ => {
                     let detail = "The \"each\" object can be used only in \"module\" or \"resource\" blocks, and only when \
                                   the \"for_each\" argument is set.";
@@ -120,7 +144,8 @@ impl Scope for At<'_> {
                 }
             },
             Reference::SelfObject => self.this.cloned().ok_or_else(|| {
-                let detail = "The \"self\" object is not available in this context.";
+                let detail = "The \"self\" object is not available in this context. This object can be used only in resource \
+                              provisioner, connection, and postcondition blocks.";
                 Diagnostic::new("Invalid \"self\" reference", detail)
             }),
             Reference::Path(PathKind::Module) => Ok(Value::string(&self.config.modules[self.module].place)),

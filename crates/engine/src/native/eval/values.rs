@@ -32,6 +32,8 @@ pub enum Each {
     Once,
     Index(u64),
     Pair(String, Value),
+    /// One of a plan whose value is gone by the time it is carried out.
+    Lost(String),
     /// One with `count`, but which one is not known.
     AnyIndex,
     /// One with `for_each`, but which one is not known.
@@ -82,6 +84,15 @@ impl Keys {
             _ => None,
         }
     }
+
+    /// An instance that was planned by a key which is there no longer.
+    pub fn lost(&self, key: &Option<Key>) -> Option<Each> {
+        match (self, key) {
+            (Keys::Each(_), Some(Key::Name(name))) => Some(Each::Lost(name.clone())),
+            (Keys::Count(_), Some(Key::Index(index))) => Some(Each::Index(*index)),
+            _ => None,
+        }
+    }
 }
 
 /// The instances of one resource, each with its value once it has one.
@@ -124,6 +135,26 @@ impl Instances {
                 }
             }
         }
+    }
+
+    /// Has places for these instances and no others, whatever `count` or `for_each` says.
+    fn only(&mut self, keys: &[&Key]) {
+        let open = || Value::unknown(Type::Dynamic);
+        match &self.keys {
+            Keys::Count(_) => {
+                let places =
+                    keys.iter().filter_map(|key| if let Key::Index(index) = key { Some(index + 1) } else { None });
+                let count = usize::try_from(places.max().unwrap_or(0)).expect("an instance index fits into memory");
+                self.counted.resize_with(count, open);
+            }
+            Keys::Each(_) => {
+                let names =
+                    keys.iter().filter_map(|key| if let Key::Name(name) = key { Some(name.clone()) } else { None });
+                self.named = names.map(|name| (name, open())).collect();
+            }
+            _ => return,
+        }
+        self.whole = OnceLock::new();
     }
 
     fn whole(&self) -> Value {
@@ -210,6 +241,20 @@ impl Values {
 
     pub fn keys(&self, instance: &str, local: &str) -> Option<&Keys> {
         Some(&self.modules.get(instance)?.resources.get(local)?.keys)
+    }
+
+    /// Has places for these objects of a resource and no others, in each of the instances of its module.
+    pub fn only<'a>(&mut self, homes: &[String], local: &str, objects: impl Iterator<Item = &'a Address>) {
+        let mut keys: HashMap<&str, Vec<&Key>> = HashMap::new();
+        for object in objects {
+            keys.entry(&object.module).or_default().extend(&object.key);
+        }
+        for home in homes {
+            let module = self.modules.get_mut(home);
+            if let Some(instances) = module.and_then(|module| module.resources.get_mut(local)) {
+                instances.only(keys.get(home.as_str()).map(Vec::as_slice).unwrap_or_default());
+            }
+        }
     }
 
     pub fn set(&mut self, address: &Address, value: Value) {
