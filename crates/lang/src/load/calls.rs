@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use hcl_edit::Span;
 use hcl_edit::expr::{Expression, ObjectKey};
 use hcl_edit::structure::{Block, Structure};
 use landform_cty::Value;
@@ -13,6 +14,14 @@ use crate::{
     evaluate,
 };
 
+/// What a call says of providers, by the module's own names for them.
+#[derive(Default)]
+struct Passed {
+    names: BTreeMap<ProviderName, ProviderName>,
+    keys: BTreeMap<ProviderName, Expr>,
+    places: BTreeMap<ProviderName, [SourceRange; 2]>,
+}
+
 impl Loader {
     pub(super) fn read_call(&mut self, name: &str, mut body: Body, range: SourceRange) {
         let repetition = self.take_call_repetition(&mut body);
@@ -24,7 +33,7 @@ impl Loader {
         let Some(source) = source else { return self.missing("source", &body) };
         self.sources.push((name.to_owned(), source.clone()));
         let depends_on = depends_on.map(|given| self.read_depends_on(&given)).unwrap_or_default();
-        let (providers, provider_keys) = providers.map(|given| self.read_passed_providers(&given)).unwrap_or_default();
+        let passed = providers.map(|given| self.read_passed_providers(&given)).unwrap_or_default();
         let mut inputs = BTreeMap::new();
         for structure in &body.node {
             match structure {
@@ -42,8 +51,9 @@ impl Loader {
             source: String::new(),
             repetition,
             depends_on,
-            providers,
-            provider_keys,
+            providers: passed.names,
+            provider_keys: passed.keys,
+            provider_places: passed.places,
             inputs,
             range: range.clone(),
         };
@@ -93,21 +103,22 @@ impl Loader {
     }
 
     /// `providers = { NAME = NAME, NAME.ALIAS = NAME.ALIAS, NAME = NAME.ALIAS[KEY] }`
-    fn read_passed_providers(
-        &mut self,
-        expr: &Expr,
-    ) -> (BTreeMap<ProviderName, ProviderName>, BTreeMap<ProviderName, Expr>) {
-        let (mut passed, mut keys) = (BTreeMap::new(), BTreeMap::new());
+    fn read_passed_providers(&mut self, expr: &Expr) -> Passed {
+        let mut passed = Passed::default();
         let Expression::Object(object) = &expr.node else {
             let problem = Diagnostic::new("Invalid expression", "A static map expression is required.");
             self.found.push(problem.at(expr.range()));
-            return (passed, keys);
+            return passed;
         };
+        let part = |node: Expression| Expr { node, source: expr.source.clone() };
         for (key, value) in object {
-            let key = match key {
-                ObjectKey::Ident(name) => Some(((name.as_str().to_owned(), None), None)),
+            let (key, place) = match key {
+                ObjectKey::Ident(name) => {
+                    (Some(((name.as_str().to_owned(), None), None)), expr.source.range(name.span()))
+                }
                 ObjectKey::Expression(key) => {
-                    self.read_provider_reference(&Expr { node: key.clone(), source: expr.source.clone() })
+                    let key = part(key.clone());
+                    (self.read_provider_reference(&key), self.provider_place(&key))
                 }
             };
             if let Some((_, Some(key))) = &key {
@@ -115,15 +126,16 @@ impl Loader {
                 let problem = Diagnostic::new("Invalid module provider configuration", detail);
                 self.found.push(problem.at(key.range()));
             }
-            let given = Expr { node: value.expr().clone(), source: expr.source.clone() };
+            let given = part(value.expr().clone());
             let value = self.read_provider_reference(&given);
             if let (Some((own, _)), Some((theirs, key))) = (key, value) {
                 self.chosen.push(("module", theirs.clone(), key.clone(), given.range()));
-                keys.extend(key.map(|key| (own.clone(), key)));
-                passed.insert(own, theirs);
+                passed.keys.extend(key.map(|key| (own.clone(), key)));
+                passed.places.insert(own.clone(), [place, self.provider_place(&given)]);
+                passed.names.insert(own, theirs);
             }
         }
-        (passed, keys)
+        passed
     }
 
     pub(super) fn read_moved(&mut self, body: &Body, range: SourceRange) {
@@ -266,7 +278,7 @@ impl Loader {
             self.found.push(Diagnostic::new("Invalid lifecycle block", detail).at(body.place(&block.ident)));
         }
         let inner = body.inside(block);
-        self.read_resource(true, [resource_type, name], inner, range);
+        self.read_resource_of(true, [resource_type, name], inner, range, true);
         if let Some(resource) = self.module.resources.last_mut() {
             resource.check = Some(check.to_owned());
             self.scoped.insert((resource.resource_type.clone(), resource.name.clone()), check.to_owned());

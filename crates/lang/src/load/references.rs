@@ -3,7 +3,7 @@
 use hcl_edit::expr::{Expression, TraversalOperator};
 
 use super::Loader;
-use crate::{Dependency, Diagnostic, Expr, Reference};
+use crate::{Dependency, Diagnostic, Expr, Reference, SourceRange};
 
 /// The local name of a provider, and its alias.
 pub(super) type ProviderName = (String, Option<String>);
@@ -89,7 +89,7 @@ impl Loader {
                         continue;
                     }
                     self.dependencies.push((reference.clone(), element.range()));
-                    references.push(Dependency { reference, key });
+                    references.push(Dependency { reference, key, range: element.range() });
                 }
                 Err(problem) => self.report([problem.at(element.range())]),
             }
@@ -117,6 +117,14 @@ impl Loader {
         }
     }
 
+    /// Where the name of a provider stands, without its alias.
+    pub(super) fn provider_place(&self, expr: &Expr) -> SourceRange {
+        let whole = expr.range();
+        let Expression::Traversal(traversal) = &expr.node else { return whole };
+        let name = Expr { node: traversal.expr.clone(), source: expr.source.clone() };
+        name.range()
+    }
+
     pub(super) fn not_static(&mut self, expr: &Expr) {
         self.found.push(not_static(expr));
     }
@@ -132,7 +140,7 @@ pub(super) fn bare_name(node: &Expression) -> Option<&str> {
 }
 
 /// Where only a name can stand.
-pub(super) fn not_static(expr: &Expr) -> Diagnostic {
+pub(crate) fn not_static(expr: &Expr) -> Diagnostic {
     let detail = "A single static variable reference is required: only attribute access and indexing with constant keys. No \
                   calculations, function calls, template expressions, etc are allowed here.";
     Diagnostic::new("Invalid expression", detail).at(expr.range())

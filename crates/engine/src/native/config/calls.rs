@@ -31,7 +31,7 @@ impl Config {
         if found.is_empty() { Ok(()) } else { Err(found) }
     }
 
-    /// What only the root module may do, and what a module that configures providers itself may not.
+    /// What only the root module may do.
     fn check_inner(&self, id: ModuleId) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         let mut note = |summary: &str, detail: String, at: &landform_lang::SourceRange| {
@@ -45,42 +45,12 @@ impl Config {
             );
             note("Invalid import configuration", detail, &import.range);
         }
-        let mut blocks = node.module.providers.iter().filter(|block| !block.is_empty()).peekable();
-        let Some((parent, name)) = node.parent.as_ref().filter(|_| blocks.peek().is_some()) else {
-            return found;
-        };
-        let call = &self.modules[*parent].module.calls[name];
-        for block in blocks {
-            if call.providers.contains_key(&(block.name.clone(), block.alias.clone())) {
-                let detail = format!(
-                    "The configuration of {} has its own local configuration for {}, and so it cannot accept an \
-                     overridden configuration provided by its caller.",
-                    node.path, block.name
-                );
-                note("Cannot override provider configuration", detail, &call.range);
-            }
-        }
-        let mut around = Some((*parent, call));
-        while let Some((outer, call)) = around {
-            if call.repetition.expr().is_some() || !call.depends_on.is_empty() {
-                let detail = format!(
-                    "The module at {} is a legacy module which contains its own local provider configurations, and so calls \
-                     to it may not use the count, for_each, enabled or depends_on arguments.",
-                    node.path
-                );
-                let summary = "Module is incompatible with count, for_each, enabled and depends_on";
-                note(summary, detail, &call.range);
-                break;
-            }
-            let above = self.modules[outer].parent.as_ref();
-            around = above.map(|(parent, name)| (*parent, &self.modules[*parent].module.calls[name]));
-        }
         found
     }
 }
 
 /// Where a block begins whose header this is, as it is usually written.
-fn brace_behind(header: &landform_lang::SourceRange) -> landform_lang::SourceRange {
+pub fn brace_behind(header: &landform_lang::SourceRange) -> landform_lang::SourceRange {
     let (line, column) = (header.end.0, header.end.1 + 1);
     landform_lang::SourceRange { line: line as usize, column: column as usize, end: (line, column), ..header.clone() }
 }

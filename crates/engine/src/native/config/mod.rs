@@ -19,9 +19,11 @@ use std::path::Path;
 use landform_cty::{Mark, Value};
 use landform_lang::{Diagnostics, KeptFiles, Module, ProviderConfig, Resource, Tree};
 
+pub use calls::brace_behind;
 pub use graph::{Graph, Node};
 pub use inputs::{
-    Missing, collect as collect_variables, missing as missing_variables, read_root, unkept as unkept_variables,
+    Missing, check_files, check_variable_files, collect as collect_variables, missing as missing_variables, read_root,
+    unkept as unkept_variables,
 };
 pub use limits::{range, unsupported};
 use providers::ProviderKey;
@@ -168,11 +170,11 @@ impl Config {
             warnings,
         };
         config.warnings.extend(config.undecided());
-        let (wrong, warned): (Vec<_>, Vec<_>) = config.check_passed().into_iter().partition(Diagnostic::is_error);
-        if !wrong.is_empty() {
-            return Err([wrong, warned].concat());
+        let found = config.check_passed();
+        if found.iter().any(Diagnostic::is_error) {
+            return Err(found);
         }
-        config.warnings.extend(warned);
+        config.warnings.extend(found);
         config.resources = config.read_resources();
         config.by_address =
             config.resources.iter().enumerate().map(|(at, resource)| (resource.address.clone(), at)).collect();
@@ -395,12 +397,24 @@ impl Config {
     pub fn requirements(&self) -> BTreeMap<String, String> {
         let mut needed: BTreeSet<String> =
             self.resources.iter().map(|resource| source_of(&resource.provider).to_owned()).collect();
-        for node in &self.modules {
+        for (id, node) in self.modules.iter().enumerate() {
             needed.extend(node.sources.required());
+            let imported = node.module.imports.iter().filter_map(|import| self.imported_by(id, import));
+            needed.extend(imported);
             let blocks = node.module.providers.iter();
             needed.extend(blocks.map(|block| source_of(&node.sources.address(&block.name, None)).to_owned()));
         }
         needed.into_iter().map(|source| (source.clone(), self.version_of(&source).to_owned())).collect()
+    }
+
+    /// The provider of what an `import` block is about, where the configuration does not have it.
+    fn imported_by(&self, id: ModuleId, import: &landform_lang::Import) -> Option<String> {
+        if self.import_target(id, import).is_some() {
+            return None;
+        }
+        let kind = import.to.last()?.0.split(['_', '.']).next()?;
+        let name = import.provider.as_ref().map_or(kind, |(name, _)| name);
+        Some(source_of(&self.modules[id].sources.address(name, None)).to_owned())
     }
 
     /// Whether a plan keeps the value of a variable: one that is declared, and not ephemeral.

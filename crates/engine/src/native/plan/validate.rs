@@ -18,6 +18,9 @@ use crate::{Address, Diagnostic, SourceRange};
 
 /// Asks every provider whether what the configuration says to it can be right, whatever the inputs are.
 pub async fn validate(config: &Config, session: &Session<'_>) -> Vec<Diagnostic> {
+    if let Some(missing) = config.missing_passed() {
+        return vec![missing];
+    }
     // Without its provider nothing can be said of a resource.
     let lost = config.resources().iter().filter(|own| !config.can_configure(&own.provider));
     let mut found: Vec<Diagnostic> = lost.map(|own| missing_provider(&own.address, &own.provider)).collect();
@@ -89,7 +92,8 @@ pub(super) fn without_repetition(found: Vec<Diagnostic>) -> Vec<Diagnostic> {
             other == &diagnostic
                 || (placed && (&other.summary, &other.range) == (&diagnostic.summary, &diagnostic.range))
         };
-        if !unique.iter().any(same) {
+        // That is told as often as it is found.
+        if diagnostic.summary == super::objects::SELF_REFERENTIAL || !unique.iter().any(same) {
             unique.push(diagnostic);
         }
     }
