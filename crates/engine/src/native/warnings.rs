@@ -2,11 +2,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Diagnostic;
 
-/// What providers warn of, collected over all of them; each warning once.
+/// What is warned of on the way, also by providers.
 #[derive(Clone, Default)]
 pub struct Warnings(Arc<Mutex<Vec<Diagnostic>>>);
 
 impl Warnings {
+    /// Each of these once.
     pub fn add(&self, warnings: Vec<Diagnostic>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for warning in warnings {
@@ -14,6 +15,11 @@ impl Warnings {
                 all.push(warning);
             }
         }
+    }
+
+    /// What was said in an answer: who says it twice, says it twice.
+    pub fn add_each(&self, warnings: Vec<Diagnostic>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(warnings);
     }
 
     pub fn take(&self) -> Vec<Diagnostic> {

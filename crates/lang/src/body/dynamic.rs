@@ -47,8 +47,11 @@ impl Decoder<'_> {
         let range = parts.for_each.range();
         let value = if self.unknown { Ok(Value::unknown(Type::Dynamic)) } else { self.evaluate(&parts.for_each) };
         let value = value.map_err(|problems| problems.0)?;
-        let wrong =
-            |detail: String| Err(vec![Diagnostic::new("Invalid dynamic for_each value", detail).at(range.clone())]);
+        let wrong = |detail: String| {
+            let mut problem = Diagnostic::new("Invalid dynamic for_each value", detail).at(range.clone());
+            problem.seen.values = Some(crate::described(&parts.for_each, self.scope, crate::Blame::Neither));
+            Err(vec![problem])
+        };
         if value.is_null() {
             return wrong("Cannot use a null value in for_each.".to_owned());
         }
@@ -70,21 +73,15 @@ impl Decoder<'_> {
             }
             _ => {
                 let any = Value::unknown(Type::Dynamic);
-                let block = self.one(&parts, (any.clone(), any), &marks, &place)?;
+                let block = self.one(&parts, (any.clone(), any), &marks)?;
                 return Ok(vec![Given { unknown: true, ..block }]);
             }
         };
         self.budget.spend_steps(elements.len() as u64).map_err(|limit| vec![limit.at(range)])?;
-        elements.into_iter().map(|pair| self.one(&parts, pair, &marks, &place)).collect()
+        elements.into_iter().map(|pair| self.one(&parts, pair, &marks)).collect()
     }
 
-    fn one(
-        &mut self,
-        parts: &Dynamic,
-        (key, value): (Value, Value),
-        marks: &Marks,
-        place: &SourceRange,
-    ) -> Result<Given, Vec<Diagnostic>> {
+    fn one(&mut self, parts: &Dynamic, (key, value): (Value, Value), marks: &Marks) -> Result<Given, Vec<Diagnostic>> {
         let (key, value) = (key.with_marks(marks), value.with_marks(marks));
         let iterator = (parts.iterator.clone(), Value::object([("key", key), ("value", value)]));
         self.bound.push(iterator.clone());
@@ -93,7 +90,7 @@ impl Decoder<'_> {
         Ok(Given {
             body: parts.content.clone(),
             labels: labels?,
-            place: place.clone(),
+            place: parts.place.clone(),
             iterator: Some(iterator),
             unknown: false,
         })
@@ -133,6 +130,8 @@ struct Dynamic {
     iterator: String,
     labels: Vec<Expr>,
     content: Body,
+    /// Where the content stands, which is the place of each block that is made of it.
+    place: SourceRange,
 }
 
 impl Dynamic {
@@ -153,10 +152,7 @@ impl Dynamic {
                 Structure::Attribute(attribute) => match (attribute.key.as_str(), &attribute.value) {
                     ("for_each", value) => for_each = Some(body.expr(value)),
                     ("iterator", Expression::Variable(name)) => iterator = name.as_str().to_owned(),
-                    ("iterator", _) => {
-                        let detail = "Dynamic iterator must be a single variable name.";
-                        return Err(wrong("Invalid dynamic iterator name", detail));
-                    }
+                    ("iterator", value) => return Err(vec![wrong_iterator(&body.expr(value))]),
                     ("labels", Expression::Array(elements)) => {
                         labels = elements.iter().map(|element| body.expr(element)).collect();
                     }
@@ -173,8 +169,8 @@ impl Dynamic {
         let for_each = for_each.ok_or_else(|| vec![body.missing("for_each")])?;
         match content.as_slice() {
             [content] => {
-                let content = body.inside(content);
-                Ok(Dynamic { for_each, iterator, labels, content })
+                let (place, content) = (body.header(content), body.inside(content));
+                Ok(Dynamic { for_each, iterator, labels, content, place })
             }
             [] => {
                 let detail = "A dynamic block must have a nested block of type \"content\" to describe the body of each \
@@ -186,5 +182,17 @@ impl Dynamic {
                 Err(wrong("Extraneous dynamic content block", detail))
             }
         }
+    }
+}
+
+/// What is no name. Nothing but a name with something behind it is near enough to be told what is wrong with it.
+fn wrong_iterator(expr: &Expr) -> Diagnostic {
+    let named = |traversal: &hcl_edit::expr::Traversal| matches!(traversal.expr, Expression::Variable(_));
+    match &expr.node {
+        Expression::Traversal(traversal) if named(traversal) => {
+            let detail = "Dynamic iterator must be a single variable name.";
+            Diagnostic::new("Invalid dynamic iterator name", detail).at(expr.range())
+        }
+        _ => crate::load::not_static(expr),
     }
 }

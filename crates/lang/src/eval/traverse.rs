@@ -122,10 +122,18 @@ impl Evaluator<'_> {
             };
             return Ok(result.with_marks(&marks));
         }
-        let mut items = Vec::new();
+        let (mut items, mut wrong) = (Vec::new(), Vec::new());
         for element in source.as_sequence().unwrap_or_default() {
-            items.push(self.apply_operators(element.clone(), each)?);
+            match self.apply_operators(element.clone(), each) {
+                Ok(item) => items.push(item),
+                // An element has no name that could be told.
+                Err(found) => wrong.extend(found.0.into_iter().map(|mut one| {
+                    one.seen.values.get_or_insert_default();
+                    one
+                })),
+            }
         }
+        Diagnostics::check(wrong)?;
         if undecided {
             return Ok(Value::unknown(Type::Dynamic).with_marks(&marks));
         }

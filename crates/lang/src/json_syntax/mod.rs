@@ -126,10 +126,15 @@ impl Writer<'_> {
             }
             _ => {
                 if (1..labels).contains(&given.len()) {
+                    // The first of two is a type, and all others are names.
+                    let detail = "Either a JSON object or JSON array of objects is required here, to specify name labels for this \
+                                  block";
+                    self.wrong_type(detail, value.at);
                     let detail = format!(
-                        "At least one object property is required, whose name represents the {kind} block's label."
+                        "At least one object property is required, whose name represents the {kind} block's name."
                     );
                     self.found.push(Diagnostic::new("Missing block label", detail).at((self.place)(value.at)));
+                    return;
                 }
                 let detail = "either a JSON object or an array of JSON objects is required, representing blocks";
                 self.wrong_type(detail, value.at);

@@ -31,8 +31,8 @@ impl Loader {
             conditions(&lifecycle.preconditions, own(Own::Precondition), &mut expressions);
             let after = Place { this: true, ..own(Own::Postcondition) };
             conditions(&lifecycle.postconditions, after, &mut expressions);
-            // What it says of its own instance is found where one is looked at.
-            let any = Place { count: true, each: true, ..Place::default() };
+            // What is wrong with it is found where an object is looked at.
+            let any = Place { late: true, ..Place::default() };
             expressions.extend(lifecycle.prevent_destroy.iter().map(|expr| (expr.clone(), any.clone())));
             let triggers = lifecycle.replace_triggered_by.iter();
             expressions.extend(triggers.map(|trigger| (trigger.expr.clone(), own(Own::Trigger))));
@@ -83,6 +83,13 @@ impl Loader {
             self.unsupported(construct, expr.source.range(span));
         }
         for Found { reference, mention, range } in references {
+            if place.is_own_body(reference.as_ref().ok()) {
+                let (address, _) = place.own.clone().unwrap_or_else(|| unreachable!("it belongs to something"));
+                self.module.self_references.push((address, range.clone()));
+            }
+            if place.late {
+                continue;
+            }
             let problem = match &reference {
                 Ok(reference) => self
                     .undeclared(reference, place)
@@ -258,6 +265,8 @@ struct Place {
     count: bool,
     each: bool,
     this: bool,
+    /// What it refers to is looked at with the object.
+    late: bool,
     /// The check that it is a part of.
     check: Option<String>,
     /// The address of what it is a part of.
@@ -267,6 +276,12 @@ struct Place {
 }
 
 impl Place {
+    /// Whether the body of a block refers to the block itself.
+    fn is_own_body(&self, reference: Option<&Reference>) -> bool {
+        let own = self.own.as_ref().filter(|(_, part)| *part == Own::Body);
+        own.zip(reference).is_some_and(|((address, _), reference)| *address == reference.to_string())
+    }
+
     fn in_trigger(&self) -> bool {
         matches!(self.own, Some((_, Own::Trigger)))
     }
@@ -275,7 +290,8 @@ impl Place {
     fn itself(&self, reference: &Reference) -> Option<Diagnostic> {
         let (address, part) = self.own.as_ref().filter(|(address, _)| *address == reference.to_string())?;
         let summary = match part {
-            Own::Body => "Self-referential block",
+            // Only a plan says so.
+            Own::Body => return None,
             Own::Precondition => "Invalid reference in precondition",
             Own::Postcondition => "Invalid reference in postcondition",
             Own::Local => {

@@ -10,7 +10,19 @@ const LIFECYCLE: [&str; 6] =
     ["create_before_destroy", "prevent_destroy", "destroy", "ignore_changes", "replace_triggered_by", "enabled"];
 
 impl Loader {
-    pub(super) fn read_resource(&mut self, data: bool, labels: [&str; 2], mut body: Body, range: SourceRange) {
+    pub(super) fn read_resource(&mut self, data: bool, labels: [&str; 2], body: Body, range: SourceRange) {
+        self.read_resource_of(data, labels, body, range, false);
+    }
+
+    /// `within_check`: it is the data source of a check.
+    pub(super) fn read_resource_of(
+        &mut self,
+        data: bool,
+        labels: [&str; 2],
+        mut body: Body,
+        range: SourceRange,
+        within_check: bool,
+    ) {
         self.reserved(if data { "data" } else { "resource" }, &body, &[], &["locals"]);
         let (count, for_each) = (take(&mut body, "count"), take(&mut body, "for_each"));
         let (provider, depends_on) = (take(&mut body, "provider"), take(&mut body, "depends_on"));
@@ -37,9 +49,10 @@ impl Loader {
         }
         if let Some(earlier) = self.declared.insert((data, resource_type.clone(), name.clone()), range.clone()) {
             let (kind, what) = if data { ("data", "data resource") } else { ("resource", "resource") };
+            let everywhere = if within_check { ", including within check blocks" } else { "" };
             let detail = format!(
                 "A {resource_type} {what} named {name:?} was already declared at {earlier}. Resource names must be unique \
-                 per type in each module."
+                 per type in each module{everywhere}."
             );
             self.duplicate(format!("Duplicate {kind} {resource_type:?} configuration"), detail, range.clone());
         }

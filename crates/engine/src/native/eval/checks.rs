@@ -283,6 +283,7 @@ fn message(condition: &Validation, kind: Kind, scope: &At<'_>) -> String {
         }
         (Some(text), _) if secret(&text) => String::new(),
         (Some(text), kind) => match (text.as_str(), kind) {
+            (Some(""), Kind::Var) => "Failed to evaluate condition error message.".to_owned(),
             (Some(text), _) => text.trim().to_owned(),
             (None, Kind::Var) => "Unable to evaluate this condition's error message.".to_owned(),
             (None, _) => String::new(),

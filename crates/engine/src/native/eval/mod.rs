@@ -13,7 +13,7 @@ mod values;
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use landform_cty::{Mark, Value};
-use landform_lang::{Body, Budget, Expr, Impure, NoReferences, evaluate};
+use landform_lang::{Budget, Expr, Impure, NoReferences, evaluate};
 use landform_protocol::Block;
 
 pub use checks::{Checked, Checks, Kind, Objects, Status, status};
@@ -270,11 +270,11 @@ impl<'a> Eval<'a> {
         let value = scope.decode(&self.config.block(resource).body, block);
         let value =
             value.map_err(|found| found.into_iter().map(|diagnostic| at(address, diagnostic)).collect::<Vec<_>>())?;
-        self.without_ephemeral(&self.config.block(resource).body, address, block, value)
+        self.without_ephemeral(address, block, value)
     }
 
     /// Ephemeral values go to write-only arguments and nowhere else. There the mark has done its duty.
-    fn without_ephemeral(&self, body: &Body, address: &Address, block: &Block, value: Value) -> Outcome<Value> {
+    fn without_ephemeral(&self, address: &Address, block: &Block, value: Value) -> Outcome<Value> {
         if !value.contains_mark(Mark::Ephemeral) {
             return Ok(value);
         }
@@ -292,8 +292,13 @@ impl<'a> Eval<'a> {
                      ephemeral attributes or by write-only ones.",
                     path_text(path)
                 );
-                let problem = Diagnostic::error("Ephemeral value used in non-ephemeral context", detail);
-                found.push(at(address, Diagnostic { range: Some(range(body.range())), ..problem }));
+                let mut problem = Diagnostic::error("Ephemeral value used in non-ephemeral context", detail);
+                let argument = path.iter().take(1).filter_map(|step| match step {
+                    landform_cty::Step::Attribute(name) => Some(landform_protocol::Step::Attribute(name.clone())),
+                    _ => None,
+                });
+                problem.seen.argument = Some(argument.collect());
+                found.push(at(address, problem));
             }
         }
         places.retain(|(_, marks)| !marks.is_empty());

@@ -5,7 +5,7 @@ use landform_protocol::Block;
 
 use super::{Each, Eval, parent_instance};
 use crate::native::change::empty_object;
-use crate::native::config::{ResourceConfig, range};
+use crate::native::config::{ResourceConfig, brace_behind, range};
 use crate::native::object::Outcome;
 use crate::state::split_provider;
 use crate::{Address, Diagnostic, Key};
@@ -16,7 +16,8 @@ impl Eval<'_> {
         let Some((id, provider)) = self.config.provider_config(address) else { return Ok(empty_object(block)) };
         let each = self.provider_each(address)?.unwrap_or_default();
         let values = self.values();
-        self.at(&values, id, &self.config.modules[id].path, &each).decode(&provider.body, block)
+        let scope = self.at(&values, id, &self.config.modules[id].path, &each);
+        scope.decode_with(&provider.body, block, |_| brace_behind(&provider.range))
     }
 
     /// What a provider's block may refer to as `each`; `None` if the block makes no such configuration.

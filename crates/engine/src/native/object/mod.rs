@@ -222,7 +222,7 @@ impl Bound {
         if diagnostics.iter().any(Diagnostic::is_error) {
             return Err(diagnostics);
         }
-        self.warnings.add(diagnostics);
+        self.warnings.add_each(diagnostics);
         Ok(answer)
     }
 

@@ -11,12 +11,14 @@ use crate::native::object::{Bound, ImportTarget, Outcome};
 use crate::native::show::source_of;
 use crate::{Address, Diagnostic, Key, Mode};
 
+pub const NOT_CONFIGURED: &str = "Configuration for import target does not exist";
+
 pub fn not_configured(address: &str) -> Diagnostic {
     let detail = format!(
         "The configuration for the given import {address} does not exist. All target instances must have an associated \
          configuration to be imported."
     );
-    Diagnostic::error("Configuration for import target does not exist", detail)
+    Diagnostic::error(NOT_CONFIGURED, detail)
 }
 
 impl Planner<'_> {

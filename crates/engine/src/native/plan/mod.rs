@@ -200,6 +200,10 @@ impl<'a> Planner<'a> {
             if self.mode != Mode::Destroy
                 && let Err(EngineError::Diagnostics(found)) = walked
             {
+                // That is not found while objects are looked at, so nothing is shown of what was found before.
+                if found.iter().any(|one| one.summary == imports::NOT_CONFIGURED) {
+                    return Err(EngineError::Diagnostics(found));
+                }
                 return Ok((self.sound_outputs(), found));
             }
             walked?;
@@ -229,7 +233,7 @@ impl<'a> Planner<'a> {
             }
             Mode::Normal | Mode::RefreshOnly => outputs,
         };
-        self.session.warnings.add(said);
+        self.session.warnings.add_each(said);
         Ok((outputs, problems))
     }
 

@@ -16,6 +16,8 @@ use crate::native::object::{
 use crate::state::Instance;
 use crate::{Action, Address, Diagnostic, Key, Mode, Stage, Work};
 
+pub(super) const SELF_REFERENTIAL: &str = "Self-referential block";
+
 impl Planner<'_> {
     /// All instances of one block, and what the state has of it besides.
     pub(super) async fn resource(&self, resource: &ResourceConfig) -> Outcome<()> {
@@ -129,6 +131,7 @@ impl Planner<'_> {
         if self.stop.is_cancelled() {
             return Ok(());
         }
+        self.check_own_references(resource)?;
         if resource.data {
             return self.data(resource, address, each).await;
         }
@@ -214,6 +217,19 @@ impl Planner<'_> {
         self.note(planned);
         self.eval.check_protection(resource, address, replaces)?;
         self.eval.conditions(resource, address, each, Some(&after))
+    }
+
+    /// An object cannot be made of itself. OpenTofu holds references against two addresses of it, which are the same.
+    fn check_own_references(&self, resource: &ResourceConfig) -> Outcome<()> {
+        let all = self.config().modules[resource.module].module.self_references.iter();
+        let own = all.filter(|(address, _)| *address == resource.local);
+        let problem = |(address, at): &(String, landform_lang::SourceRange)| {
+            let detail = format!("Configuration for {address} may not refer to itself.");
+            let problem = Diagnostic::error(SELF_REFERENTIAL, detail);
+            Diagnostic { range: Some(crate::native::config::range(at.clone())), ..problem }
+        };
+        let found: Vec<Diagnostic> = own.map(problem).flat_map(|one| [one.clone(), one]).collect();
+        if found.is_empty() { Ok(()) } else { Err(found) }
     }
 
     /// How an object is now, as its provider says.
