@@ -39,7 +39,8 @@ use sha2::{Digest, Sha256};
 
 pub use clock::now;
 pub use config::{
-    Missing, backends, check_files, check_variable_files, collect_variables, missing_variables, read_root, unkept_variables,
+    Missing, backends, check_files, check_variable_files, collect_variables, missing_variables, read_root,
+    unkept_variables,
 };
 pub use console::Console;
 pub use landform_lang::VariableFlag;

@@ -80,7 +80,10 @@ pub struct Missing {
 /// The variables that somebody would have to be asked for, by name. What is wrong with the others is said elsewhere.
 pub fn missing(folder: &Path, flags: &[VariableFlag]) -> Result<Vec<Missing>, EngineError> {
     let Ok(module) = landform_lang::load(folder) else { return Ok(Vec::new()) };
-    let Ok(given) = landform_lang::collect_inputs(&module, flags, std::env::vars()) else { return Ok(Vec::new()) };
+    let Ok(files) = landform_lang::read_variable_files(folder, flags) else { return Ok(Vec::new()) };
+    let Ok(given) = landform_lang::collect_inputs(&module, files, flags, std::env::vars()) else {
+        return Ok(Vec::new());
+    };
     let unset = module.variables.values().filter(|one| one.default.is_none() && !given.contains_key(&one.name));
     let told = |one: &landform_lang::Variable| Missing {
         name: one.name.clone(),

@@ -19,7 +19,7 @@ pub enum Sort {
     WriteOnly,
     /// A data source that says back what it is told.
     Echo(Kind),
-    Module(Folder),
+    Module(Box<Folder>),
 }
 
 pub enum Repetition {
@@ -122,7 +122,7 @@ impl Item {
     pub fn new(rng: &mut StdRng, name: String, scope: &Scope, module: Option<Folder>) -> Item {
         let kind = *Kind::ALL.choose(rng).expect("there are kinds");
         let sort = match (module, rng.random_range(0..13)) {
-            (Some(module), _) => Sort::Module(module),
+            (Some(module), _) => Sort::Module(Box::new(module)),
             (None, 0 | 1) => Sort::Local(kind),
             (None, 2 | 3) => Sort::Data(kind),
             (None, 4) => Sort::Echo(kind),
