@@ -121,6 +121,31 @@ async fn the_same_story_is_the_same_and_every_change_is_found() {
     }
 }
 
+/// Which of two objects that are alike is planned first is chance, also where none of them is made in the end.
+#[tokio::test(flavor = "multi_thread")]
+async fn twins_that_are_only_planned_have_no_order_and_one_object_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let recorder = Recorder::new(folder.path(), &[Source::ledger()]).await.unwrap();
+    let head = HEAD.replace("LEDGER", &folder.path().join("ledger").display().to_string());
+    let head: String = head
+        .lines()
+        .filter(|line| !line.contains("hashicorp") && !line.contains("coder"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    for (count, has_order) in [(1, true), (2, false)] {
+        let tofu = Tofu::new(&folder.path().join(count.to_string()), recorder.mirror()).unwrap();
+        let objects = format!("resource \"ledger_object\" \"twin\" {{\n  count = {count}\n  name  = \"twin\"\n}}\n");
+        tofu.write("main.tf", &format!("{head}{objects}")).unwrap();
+        run(&tofu, &["init"]);
+        run(&tofu, &["plan"]);
+        let planned = recorder.take().unwrap();
+        let mut otherwise = planned.clone();
+        otherwise.calls.sort_by_key(|call| !call.method.contains("PlanResource"));
+        assert_ne!(planned.calls, otherwise.calls);
+        assert_eq!(compare(&planned, &otherwise).is_empty(), !has_order, "{count}");
+    }
+}
+
 /// `name = "a"` as msgpack has it.
 const NAME_A: &[u8] = b"\xa4name\xa1a";
 
