@@ -5,11 +5,11 @@
 //! restricted, nor is connecting to a named socket.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, Scope,
-    path_beneath_rules,
+    ABI, Access, AccessFs, CompatLevel, Compatible, RulesetAttr, RulesetCreatedAttr, Scope, path_beneath_rules,
 };
 
 /// What a child may see besides the system's own files.
@@ -77,10 +77,10 @@ const FULL: ABI = ABI::V5;
 
 /// Whether this kernel can confine a child, and if not, why.
 pub fn support() -> Result<(), String> {
-    let ruleset = Ruleset::default()
+    let ruleset = landlock::Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(ABI::V1))
-        .and_then(Ruleset::create);
+        .and_then(landlock::Ruleset::create);
     match ruleset {
         Ok(_) => Ok(()),
         Err(_) => Err("the kernel has no Landlock, or it is switched off (the boot option `lsm=` decides)".to_owned()),
@@ -98,23 +98,27 @@ impl Confinement {
         self
     }
 
-    /// Made by the parent: between fork and exec nothing may be allocated.
-    pub(crate) fn ruleset(&self) -> io::Result<RulesetCreated> {
+    /// Made by the parent: a child before its program may not allocate.
+    pub(crate) fn ruleset(&self) -> io::Result<Ruleset> {
         let system = SYSTEM.iter().map(PathBuf::from);
         let devices = DEVICES.iter().map(PathBuf::from);
         let reading = AccessFs::from_read(FULL);
-        Ruleset::default()
+        landlock::Ruleset::default()
             .handle_access(AccessFs::from_all(FULL))
             .and_then(|ruleset| ruleset.scope(Scope::from_all(ABI::V6)))
-            .and_then(Ruleset::create)
+            .and_then(landlock::Ruleset::create)
             .and_then(|ruleset| ruleset.add_rules(path_beneath_rules(system.chain(self.read.iter().cloned()), reading)))
             .and_then(|ruleset| {
                 let writable = devices.chain(self.write.iter().cloned());
                 ruleset.add_rules(path_beneath_rules(writable, AccessFs::from_all(FULL)))
             })
+            .map(Ruleset::from)
             .map_err(io::Error::other)
     }
 }
+
+/// Rules as the kernel keeps them; none where it knows none.
+pub(crate) type Ruleset = Option<OwnedFd>;
 
 #[cfg(test)]
 mod tests {

@@ -8,6 +8,7 @@
 mod process;
 mod register;
 mod spawn;
+mod start;
 mod sweep;
 
 pub use process::Child;

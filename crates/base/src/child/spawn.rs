@@ -1,22 +1,26 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::sync::OnceLock;
 use std::sync::mpsc;
 
 use rustix::process::Signal;
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::process::Child;
 use super::register::{self, Registered};
+use super::start::Birth;
 use crate::confine::Confinement;
 
 /// How to start a child. Its environment is empty but for what is named here.
 #[derive(Debug)]
 pub struct Spec {
+    /// A path; it is not searched for.
     pub program: PathBuf,
     pub args: Vec<OsString>,
     /// Set for the child.
@@ -61,16 +65,29 @@ pub enum Stream {
     Null,
     Piped,
     Inherit,
-    File(std::fs::File),
+    File(File),
 }
 
-impl From<Stream> for Stdio {
-    fn from(stream: Stream) -> Stdio {
-        match stream {
-            Stream::Null => Stdio::null(),
-            Stream::Piped => Stdio::piped(),
-            Stream::Inherit => Stdio::inherit(),
-            Stream::File(file) => file.into(),
+impl Stream {
+    /// What the child reads from, and our end of it if it is a pipe.
+    fn input(self) -> io::Result<(Option<OwnedFd>, Option<OwnedFd>)> {
+        let Stream::Piped = self else { return Ok((self.without_pipe(File::options().read(true))?, None)) };
+        let (theirs, ours) = io::pipe()?;
+        Ok((Some(theirs.into()), Some(ours.into())))
+    }
+
+    /// What the child writes to, and our end of it if it is a pipe.
+    fn output(self) -> io::Result<(Option<OwnedFd>, Option<OwnedFd>)> {
+        let Stream::Piped = self else { return Ok((self.without_pipe(File::options().write(true))?, None)) };
+        let (ours, theirs) = io::pipe()?;
+        Ok((Some(theirs.into()), Some(ours.into())))
+    }
+
+    fn without_pipe(self, null: &OpenOptions) -> io::Result<Option<OwnedFd>> {
+        match self {
+            Stream::Null => Ok(Some(null.open("/dev/null")?.into())),
+            Stream::File(file) => Ok(Some(file.into())),
+            Stream::Inherit | Stream::Piped => Ok(None),
         }
     }
 }
@@ -125,7 +142,7 @@ fn spawner() -> io::Result<&'static mpsc::Sender<Request>> {
     std::thread::Builder::new().name("spawner".into()).spawn(move || {
         for request in requests {
             let _runtime = request.runtime.enter();
-            let result = spawn_here(request.spec);
+            let result = spawn_here(request.spec, &request.runtime);
             // Nobody waits any more: the child is dropped here, and with it its group is killed.
             let _ = request.reply.send(result);
         }
@@ -168,88 +185,53 @@ done
 exit "$status"
 "#;
 
-fn command_of(spec: &Spec) -> io::Result<tokio::process::Command> {
+/// The program to start, and its arguments.
+fn command_of(spec: &mut Spec) -> io::Result<(PathBuf, Vec<OsString>)> {
+    let (program, args) = (std::mem::take(&mut spec.program), std::mem::take(&mut spec.args));
     match spec.on_parent_death {
-        OnParentDeath::Kill => Ok(tokio::process::Command::new(&spec.program)),
+        OnParentDeath::Kill => Ok((program, args)),
         OnParentDeath::Terminate => {
             // The shell would report this as an exit status like any other.
-            std::fs::metadata(&spec.program)?;
-            let mut command = tokio::process::Command::new("/bin/sh");
-            command.args(["-c", PASS_ON_ONE_SIGNAL, "sh"]).arg(&spec.program);
-            Ok(command)
+            std::fs::metadata(&program)?;
+            let shell = ["-c", PASS_ON_ONE_SIGNAL, "sh"].map(OsString::from);
+            Ok(("/bin/sh".into(), shell.into_iter().chain([program.into()]).chain(args).collect()))
         }
     }
 }
 
-fn spawn_here(spec: Spec) -> io::Result<Child> {
-    let mut command = command_of(&spec)?;
-    command.args(&spec.args).env_clear();
-    for name in &spec.inherit {
-        if let Some(value) = std::env::var_os(name) {
-            command.env(name, value);
-        }
-    }
-    command.envs(&spec.environment);
-    if let Some(folder) = &spec.folder {
-        command.current_dir(folder);
-    }
+fn spawn_here(mut spec: Spec, runtime: &Handle) -> io::Result<Child> {
+    let (program, args) = command_of(&mut spec)?;
+    let handed_down = spec.inherit.into_iter().filter_map(|name| std::env::var_os(&name).map(|value| (name, value)));
+    let environment: BTreeMap<OsString, OsString> = handed_down.chain(spec.environment).collect();
     let gated = spec.on_parent_death == OnParentDeath::Terminate;
     let asks = matches!(spec.stdin, Stream::Piped);
-    let stdin = if gated { Stream::Piped } else { spec.stdin };
-    command.stdin(stdin).stdout(spec.stdout).stderr(spec.stderr);
-    command.process_group(0);
-    if let Some(confinement) = &spec.confine {
-        confine(&mut command, confinement)?;
-    }
-    die_with_parent(&mut command, spec.on_parent_death.signal());
-    let mut inner = command.spawn()?;
-    let gate = inner.stdin.take_if(|_| gated);
-    let mut child = Child::new(inner)?;
+    let (input, to_input) = if gated { Stream::Piped } else { spec.stdin }.input()?;
+    let (output, from_output) = spec.stdout.output()?;
+    let (errors, from_errors) = spec.stderr.output()?;
+    let birth = Birth {
+        program: &program,
+        args: &args,
+        environment: environment.into_iter().collect(),
+        folder: spec.folder.as_deref(),
+        streams: [input, output, errors],
+        on_parent_death: spec.on_parent_death.signal(),
+        confine: spec.confine.as_ref().map(Confinement::ruleset).transpose()?,
+    };
+    let mut child = Child::new(birth.start()?, runtime)?;
+    child.stdout = from_output.map(|pipe| ChildStdout::from_std(pipe.into())).transpose()?;
+    child.stderr = from_errors.map(|pipe| ChildStderr::from_std(pipe.into())).transpose()?;
     if let Some(folder) = &spec.register {
         let mut entry = Registered::of(child.id(), spec.on_parent_death == OnParentDeath::Terminate)?;
         entry.belongings = spec.belongings;
         child.registered_at(register::write(folder, &entry)?);
     }
-    if let Some(gate) = gate {
-        let mut gate = std::fs::File::from(gate.into_owned_fd()?);
-        gate.write_all(b"go\n")?;
-        if asks {
-            let input = std::process::ChildStdin::from(std::os::fd::OwnedFd::from(gate));
-            child.answer_through(tokio::process::ChildStdin::from_std(input)?);
-        }
+    let Some(to_input) = to_input else { return Ok(child) };
+    let mut to_input = File::from(to_input);
+    if gated {
+        to_input.write_all(b"go\n")?;
+    }
+    if asks {
+        child.stdin = Some(ChildStdin::from_std(OwnedFd::from(to_input).into())?);
     }
     Ok(child)
-}
-
-#[allow(unsafe_code, reason = "a child can only confine itself, between fork and exec")]
-fn confine(command: &mut tokio::process::Command, confinement: &Confinement) -> io::Result<()> {
-    let mut ruleset = Some(confinement.ruleset()?);
-    // SAFETY: between fork and exec only async-signal-safe calls are allowed. The rules were made by the parent; the
-    // closure takes them out of an option, makes two system calls (prctl and landlock_restrict_self) and closes a file
-    // descriptor. On success it neither allocates nor takes a lock; on failure it returns a bare error number.
-    unsafe {
-        command.pre_exec(move || match ruleset.take().map(landlock::RulesetCreated::restrict_self) {
-            Some(Ok(_)) => Ok(()),
-            _ => Err(rustix::io::Errno::PERM.into()),
-        });
-    }
-    Ok(())
-}
-
-#[allow(unsafe_code, reason = "the parent-death signal can only be asked for between fork and exec")]
-fn die_with_parent(command: &mut tokio::process::Command, signal: Signal) {
-    let parent = rustix::process::getpid();
-    // SAFETY: between fork and exec only async-signal-safe calls are allowed. The closure makes two system calls
-    // directly (prctl and getppid, through rustix, without libc's locks), compares two integers, and neither
-    // allocates nor takes a lock; the error it may return is a bare error number.
-    unsafe {
-        command.pre_exec(move || {
-            rustix::process::set_parent_process_death_signal(Some(signal))?;
-            // The parent may have died before the request above: then the signal never comes.
-            if rustix::process::getppid() != Some(parent) {
-                return Err(rustix::io::Errno::SRCH.into());
-            }
-            Ok(())
-        });
-    }
 }

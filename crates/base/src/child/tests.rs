@@ -50,6 +50,47 @@ async fn a_program_that_does_not_exist_is_an_error() {
 }
 
 #[tokio::test]
+async fn what_cannot_begin_says_why() {
+    use std::io::ErrorKind;
+    let why = async |spec: Spec| spawn(spec).await.unwrap_err().kind();
+    assert_eq!(why(Spec::new("/etc/passwd")).await, ErrorKind::PermissionDenied);
+    assert_eq!(why(Spec { folder: Some("/nowhere".into()), ..shell("true") }).await, ErrorKind::NotFound);
+    assert_eq!(why(Spec { args: vec!["a\0b".into()], ..Spec::new("/bin/sh") }).await, ErrorKind::InvalidInput);
+    let environment = [("a=b".into(), "c".into())].into();
+    assert_eq!(why(Spec { environment, ..shell("true") }).await, ErrorKind::InvalidInput);
+}
+
+/// We listen to signals, ignore SIGPIPE, and have files open; a program begins with nothing of that.
+#[tokio::test]
+async fn begins_with_nothing_of_ours() {
+    let _ours = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::user_defined1()).unwrap();
+    let open = std::fs::File::open("/dev/null").unwrap();
+    let script = "while read -r name bits; do case $name in SigBlk:|SigIgn:|SigCgt:) echo $bits;; esac; done </proc/$$/status; \
+        cd /proc/$$/fd; echo *";
+    let mut child = spawn(shell(script)).await.unwrap();
+    let mut said = String::new();
+    child.take_stdout().unwrap().read_to_string(&mut said).await.unwrap();
+    assert!(child.wait().await.unwrap().success());
+    let lines: Vec<&str> = said.lines().collect();
+    let [blocked, ignored, caught, files] = lines[..] else { panic!("{said}") };
+    let has = |bits: &str, signal: i32| u64::from_str_radix(bits, 16).unwrap() & (1 << (signal - 1)) != 0;
+    assert_eq!(u64::from_str_radix(blocked, 16), Ok(0));
+    assert!(!has(ignored, libc::SIGPIPE) && !has(caught, libc::SIGUSR1), "{said}");
+    let number = std::os::fd::AsRawFd::as_raw_fd(&open).to_string();
+    assert!(!files.split(' ').any(|file| file == number), "{number} is among {files}");
+}
+
+#[tokio::test]
+async fn what_is_dropped_leaves_nothing_behind() {
+    let child = spawn(shell("sleep 1000")).await.unwrap();
+    let pid = child.id();
+    drop(child);
+    while Stat::read(pid).is_ok() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
 async fn dropping_a_child_kills_its_grandchildren() {
     let mut child = spawn(shell("sleep 1000 & echo $!; wait")).await.unwrap();
     let grandchild: u32 = first_line(&mut child).await.parse().unwrap();
