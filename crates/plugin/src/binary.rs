@@ -1,5 +1,5 @@
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -19,18 +19,20 @@ impl Binary {
     /// Reads the whole file, the first time. Providers have up to hundreds of megabytes: do not call this on a thread
     /// that others wait for.
     pub fn at(path: &Path) -> io::Result<Binary> {
-        let path = path.canonicalize()?;
-        let file = File::open(&path)?;
-        let stamp = Stamp::of(&file)?;
-        let known = known().lock().unwrap_or_else(PoisonError::into_inner).get(&path).cloned();
-        if let Some((of, sha256)) = known
-            && of == stamp
+        let known = known().lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+        // Links in the path may lead elsewhere by now: then it is another file, and its stamp says so.
+        if let Some((of, binary)) = known
+            && of == Stamp::of(&path.metadata()?)
         {
-            return Ok(Binary { path, sha256 });
+            return Ok(binary);
         }
-        let sha256 = hash(file)?;
-        known_put(&path, stamp, &sha256);
-        Ok(Binary { path, sha256 })
+        let real = path.canonicalize()?;
+        let file = File::open(&real)?;
+        let stamp = Stamp::of(&file.metadata()?);
+        let binary = Binary { path: real, sha256: hash(file)? };
+        let mut known = self::known().lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(path.to_owned(), (stamp, binary.clone()));
+        Ok(binary)
     }
 }
 
@@ -45,28 +47,23 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(file: &File) -> io::Result<Stamp> {
-        let meta = file.metadata()?;
-        Ok(Stamp {
+    fn of(meta: &Metadata) -> Stamp {
+        Stamp {
             device: meta.dev(),
             inode: meta.ino(),
             size: meta.size(),
             modified: (meta.mtime(), meta.mtime_nsec()),
             changed: (meta.ctime(), meta.ctime_nsec()),
-        })
+        }
     }
 }
 
-type Known = HashMap<PathBuf, (Stamp, String)>;
+/// By the path that was asked for.
+type Known = HashMap<PathBuf, (Stamp, Binary)>;
 
 fn known() -> &'static Mutex<Known> {
     static KNOWN: OnceLock<Mutex<Known>> = OnceLock::new();
     KNOWN.get_or_init(Mutex::default)
-}
-
-fn known_put(path: &Path, stamp: Stamp, sha256: &str) {
-    let mut known = known().lock().unwrap_or_else(PoisonError::into_inner);
-    known.insert(path.to_owned(), (stamp, sha256.to_owned()));
 }
 
 fn hash(mut file: File) -> io::Result<String> {
@@ -96,5 +93,12 @@ mod tests {
         std::fs::write(&path, "abcd").unwrap();
         assert_ne!(Binary::at(&path).unwrap().sha256, first.sha256);
         assert!(Binary::at(&folder.path().join("missing")).is_err());
+        let (other, link) = (folder.path().join("other"), folder.path().join("link"));
+        std::fs::write(&other, "abc").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert_eq!(Binary::at(&link).unwrap(), Binary::at(&path).unwrap(), "a link is what it leads to");
+        std::fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink(&other, &link).unwrap();
+        assert_eq!(Binary::at(&link).unwrap(), Binary::at(&other).unwrap());
     }
 }

@@ -50,7 +50,9 @@ mod tests {
         for _ in 1..LOOK_EVERY {
             assert!(peak(alone.id(), "of this test") > own, "as many as the first one has");
         }
-        assert_eq!(peak(alone.id(), "of this test"), own, "looked for again");
+        // It has only just begun, so its own part may still grow.
+        let looked_again = peak(alone.id(), "of this test");
+        assert!(looked_again <= memory::peak(alone.id()), "{looked_again}: it has started nothing");
         for child in memory::children(parent.id()) {
             let _ = Command::new("kill").arg(child.to_string()).status();
         }

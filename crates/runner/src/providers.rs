@@ -76,13 +76,13 @@ impl Providers for LocalProviders {
         }
         // A provider may have hundreds of megabytes, and they are read to know it by its content.
         let (this, folder, wanted) = (self.clone(), folder.to_owned(), requirement.clone());
-        let found = tokio::task::spawn_blocking(move || this.find(&folder, &wanted)).await.map_err(text);
-        let found = found.and_then(|found| found).map_err(|error| failed("Provider not found", error))?;
-        let path = found.binary;
-        let read = tokio::task::spawn_blocking(move || Binary::at(&path)).await.map_err(text);
-        let binary = read.and_then(|read| read.map_err(text));
-        let binary = binary.map_err(|error| failed("Provider cannot be read", error))?;
-        let version = found.version.map(|version| version.to_string()).unwrap_or_default();
+        let looked = tokio::task::spawn_blocking(move || {
+            let found = this.find(&folder, &wanted).map_err(|error| failed("Provider not found", error))?;
+            let binary = Binary::at(&found.binary).map_err(|error| failed("Provider cannot be read", text(error)))?;
+            Ok((found.version, binary))
+        });
+        let (version, binary) = looked.await.unwrap_or_else(|error| Err(failed("Provider not found", text(error))))?;
+        let version = version.map(|version| version.to_string()).unwrap_or_default();
         Ok(Located { source: requirement.source.clone(), version, digest: binary.sha256, path: binary.path })
     }
 
