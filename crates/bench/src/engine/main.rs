@@ -17,6 +17,10 @@ use anyhow::Result;
 use clap::{Parser, ValueEnum};
 use landform_testkit::figures::{cores, fsync_millis};
 
+/// The engine that is measured in this process has the allocator that it has in `landform`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[derive(Parser)]
 struct Options {
     /// Which rows; all of them unless named

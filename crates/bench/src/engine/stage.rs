@@ -49,19 +49,22 @@ pub fn providers(mirror: &Path, known: KnownProviders) -> Arc<dyn Providers> {
     Arc::new(LocalProviders::in_places(Places::mirrors([mirror]), known, pool))
 }
 
-/// The engine with what one run needs on disk: a journal and a state, both flushed.
+/// The engine as the control plane has it, with what a run needs on disk: a journal, one for all as a store's is, and a
+/// state of its own, both flushed.
 pub struct Desk {
     engine: Native,
     template: tempfile::TempDir,
     states: tempfile::TempDir,
+    journal: FlushedJournal,
 }
 
 impl Desk {
     pub fn new(providers: Arc<dyn Providers>, template: &str) -> Result<Desk> {
-        let desk =
-            Desk { engine: Native::new(providers), template: tempfile::tempdir()?, states: tempfile::tempdir()? };
-        std::fs::write(desk.template.path().join("main.tf"), template)?;
-        Ok(desk)
+        let folder = tempfile::tempdir()?;
+        std::fs::write(folder.path().join("main.tf"), template)?;
+        let states = tempfile::tempdir()?;
+        let journal = FlushedJournal::create(&states.path().join("journal"))?;
+        Ok(Desk { engine: Native::new(providers).of_fixed_folders(), template: folder, states, journal })
     }
 
     pub fn workspace(&self, event: &str) -> Workspace {
@@ -87,7 +90,6 @@ impl Desk {
     /// A run from its plan to its state on disk.
     pub async fn run(&self, event: &str) -> Result<Applied> {
         let workspace = self.workspace(event);
-        let journal = FlushedJournal::create(&self.states.path().join(format!("{event}.journal")))?;
         let request = PlanRequest {
             workspace: &workspace,
             mode: Mode::Normal,
@@ -96,14 +98,13 @@ impl Desk {
             doubted: Vec::new(),
         };
         let straight = self.engine.straight().context("the native engine goes straight")?;
-        let Gone::Through(applied) = straight.go(request, &Open, &journal, &Silent, &Stop::new()).await? else {
+        let Gone::Through(applied) = straight.go(request, &Open, &self.journal, &Silent, &Stop::new()).await? else {
             anyhow::bail!("the run was held");
         };
         ensure!(applied.complete(), "{:?}", applied.diagnostics);
         let mut state = File::create(self.states.path().join(event))?;
         state.write_all(&applied.state)?;
         state.sync_all()?;
-        std::fs::remove_file(journal.path)?;
         Ok(applied)
     }
 }
@@ -117,16 +118,15 @@ impl Gate for Open {
     }
 }
 
-/// Entries are on the disk when the calls return, as `landform tf` keeps them.
+/// Entries are on the disk when the calls return.
 struct FlushedJournal {
-    path: PathBuf,
     file: File,
     next: AtomicI64,
 }
 
 impl FlushedJournal {
     fn create(path: &Path) -> Result<FlushedJournal> {
-        Ok(FlushedJournal { path: path.to_owned(), file: File::create(path)?, next: AtomicI64::new(1) })
+        Ok(FlushedJournal { file: File::options().create(true).append(true).open(path)?, next: AtomicI64::new(1) })
     }
 
     fn write(&self, entry: &impl serde::Serialize) -> Result<(), Refused> {
