@@ -51,7 +51,7 @@ fn attribute(ty: Type, computed: bool) -> Attribute {
         sensitive: false,
         write_only: false,
         description: String::new(),
-        deprecated: false,
+        deprecated: None,
     }
 }
 

@@ -36,7 +36,8 @@ pub struct Block {
     pub attributes: BTreeMap<String, Attribute>,
     pub blocks: BTreeMap<String, NestedBlock>,
     pub description: String,
-    pub deprecated: bool,
+    /// What to do instead of using it, where that is said.
+    pub deprecated: Option<String>,
     pub implied: ImpliedType,
 }
 
@@ -66,7 +67,8 @@ pub struct Attribute {
     pub sensitive: bool,
     pub write_only: bool,
     pub description: String,
-    pub deprecated: bool,
+    /// What to do instead of using it, where that is said.
+    pub deprecated: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

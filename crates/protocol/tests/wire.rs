@@ -16,7 +16,7 @@ fn attribute(kind: AttributeKind) -> Attribute {
         sensitive: true,
         write_only: true,
         description: "what it is".into(),
-        deprecated: true,
+        deprecated: Some("take another".into()),
     }
 }
 
@@ -44,7 +44,7 @@ fn schema() -> ProviderSchema {
             ("open_map".into(), nested(Nesting::Map, &open)),
         ]),
         description: "a thing".into(),
-        deprecated: true,
+        deprecated: Some("take another".into()),
         ..Block::default()
     };
     ProviderSchema {

@@ -37,7 +37,7 @@ fn kind(kind: AttributeKind) -> Builder {
         sensitive: false,
         write_only: false,
         description: String::new(),
-        deprecated: false,
+        deprecated: None,
     })
 }
 
@@ -69,8 +69,9 @@ impl Builder {
         self
     }
 
-    pub fn deprecated(mut self) -> Builder {
-        self.0.deprecated = true;
+    /// Not to be used any longer, with what to do instead.
+    pub fn deprecated(mut self, instead: &str) -> Builder {
+        self.0.deprecated = Some(instead.into());
         self
     }
 

@@ -23,7 +23,7 @@ static BLOCK: LazyLock<Block> = LazyLock::new(|| {
         sensitive: false,
         write_only: false,
         description: String::new(),
-        deprecated: false,
+        deprecated: None,
     };
     Block {
         attributes: BTreeMap::from([

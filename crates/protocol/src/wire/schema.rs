@@ -40,7 +40,7 @@ pub fn identities_from_wire(bytes: &[u8]) -> Result<(BTreeMap<String, Schema>, D
                 sensitive: false,
                 write_only: false,
                 description: wire.description,
-                deprecated: false,
+                deprecated: None,
             };
             Ok((wire.name, attribute))
         };
@@ -164,7 +164,7 @@ macro_rules! schema_conversion {
                         })
                         .collect::<Result<_, WireError>>()?,
                     description: block.description,
-                    deprecated: block.deprecated,
+                    deprecated: block.deprecated.then_some(block.deprecation_message),
                     ..Block::default()
                 })
             }
@@ -187,7 +187,8 @@ macro_rules! schema_conversion {
                         })
                         .collect::<Result<_, WireError>>()?,
                     description: block.description.clone(),
-                    deprecated: block.deprecated,
+                    deprecated: block.deprecated.is_some(),
+                    deprecation_message: block.deprecated.clone().unwrap_or_default(),
                 })
             }
 
@@ -203,7 +204,7 @@ macro_rules! schema_conversion {
                             sensitive: wire.sensitive,
                             write_only: wire.write_only,
                             description: wire.description,
-                            deprecated: wire.deprecated,
+                            deprecated: wire.deprecated.then_some(wire.deprecation_message),
                         };
                         Ok((wire.name, attribute))
                     })
@@ -221,7 +222,8 @@ macro_rules! schema_conversion {
                             optional: attribute.optional,
                             computed: attribute.computed,
                             sensitive: attribute.sensitive,
-                            deprecated: attribute.deprecated,
+                            deprecated: attribute.deprecated.is_some(),
+                            deprecation_message: attribute.deprecated.clone().unwrap_or_default(),
                             write_only: attribute.write_only,
                             ..Default::default()
                         };

@@ -30,7 +30,7 @@ pub fn object() -> Schema {
         ("region", string().computed().describe("That of the provider's configuration.")),
         ("revision", number().computed().describe("Rises with each change.")),
         ("parts", of(Type::list(Type::String)).computed()),
-        ("old_name", string().optional().deprecated()),
+        ("old_name", string().optional().deprecated("Use name, which is the same and new.")),
     ])
 }
 

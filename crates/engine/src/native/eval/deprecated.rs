@@ -53,8 +53,8 @@ impl Deprecations {
         let mut places = Vec::new();
         collect_block(block, &value, &Path::new(), &mut places);
         let local = Address { module: String::new(), key: None, ..address.clone() }.to_string();
-        let mark = |path: Path| {
-            let number = self.number(format!("{local}{}", path_text(&path)), "");
+        let mark = |(path, instead): (Path, String)| {
+            let number = self.number(format!("{local}{}", path_text(&path)), &instead);
             (path, Marks::from([Mark::Deprecated(number)]))
         };
         mark_existing(value, &places.into_iter().map(mark).collect::<Vec<_>>())
@@ -131,19 +131,20 @@ fn block_of<'s>(schema: &'s ProviderSchema, data: bool, type_name: &str) -> Opti
 
 /// Whether a block of this schema has a deprecated part.
 pub fn in_block(block: &Block) -> bool {
-    block.deprecated
+    block.deprecated.is_some()
         || block.attributes.values().any(in_attribute)
         || block.blocks.values().any(|nested| in_block(&nested.block))
 }
 
 fn in_attribute(attribute: &Attribute) -> bool {
     let inside = |attributes: &std::collections::BTreeMap<String, Attribute>| attributes.values().any(in_attribute);
-    attribute.deprecated || matches!(&attribute.kind, AttributeKind::Nested { attributes, .. } if inside(attributes))
+    attribute.deprecated.is_some()
+        || matches!(&attribute.kind, AttributeKind::Nested { attributes, .. } if inside(attributes))
 }
 
-fn collect_block(block: &Block, value: &Value, path: &[Step], places: &mut Vec<Path>) {
-    if block.deprecated {
-        places.push(path.to_vec());
+fn collect_block(block: &Block, value: &Value, path: &[Step], places: &mut Vec<(Path, String)>) {
+    if let Some(instead) = &block.deprecated {
+        places.push((path.to_vec(), instead.clone()));
     }
     collect_attributes(&block.attributes, value, path, places);
     for (name, nested) in block.blocks.iter().filter(|(_, nested)| in_block(&nested.block)) {
@@ -158,11 +159,11 @@ fn collect_attributes(
     attributes: &std::collections::BTreeMap<String, Attribute>,
     value: &Value,
     path: &[Step],
-    places: &mut Vec<Path>,
+    places: &mut Vec<(Path, String)>,
 ) {
     for (name, attribute) in attributes.iter().filter(|(_, attribute)| in_attribute(attribute)) {
-        if attribute.deprecated {
-            places.push([path, &[Step::Attribute(name.clone())]].concat());
+        if let Some(instead) = &attribute.deprecated {
+            places.push(([path, &[Step::Attribute(name.clone())]].concat(), instead.clone()));
             continue;
         }
         if let (AttributeKind::Nested { nesting, attributes }, Some(inner)) = (&attribute.kind, value.get(name)) {

@@ -204,6 +204,7 @@ impl<'a> Planner<'a> {
                 if found.iter().any(|one| one.summary == imports::NOT_CONFIGURED) {
                     return Err(EngineError::Diagnostics(found));
                 }
+                self.session.warnings.add_each(said);
                 return Ok((self.sound_outputs(), found));
             }
             walked?;
