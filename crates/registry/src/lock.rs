@@ -70,11 +70,6 @@ impl LockFile {
         self.providers.get(&source) != Some(&locked) && self.providers.insert(source, locked).is_none_or(|_| true)
     }
 
-    /// Takes a choice back.
-    pub fn forget(&mut self, source: &Source) {
-        self.providers.remove(source);
-    }
-
     /// Whether what was found is a package that the lock file allows.
     pub fn check(&self, found: &Found) -> Result<(), LockError> {
         let (Some(locked), Some(package)) = (self.providers.get(&found.source), &found.package) else { return Ok(()) };

@@ -141,9 +141,7 @@ impl Native {
     pub fn requirements(&self, workspace: &Workspace) -> Result<Requirements, EngineError> {
         let tree = config::unsupported(workspace, &self.trees)?.map_err(EngineError::Unsupported)?;
         let config = Config::unconnected(tree, workspace).map_err(config::failure)?;
-        let mut providers = config.requirements();
-        providers.remove(builtin::SOURCE);
-        Ok(Requirements { providers, modules: config.module_places() })
+        Ok(Requirements { providers: config.requirements(), modules: config.module_places() })
     }
 
     /// Whether a configuration can be read, with its modules: nothing in it is evaluated, and nothing is connected.

@@ -66,8 +66,17 @@ pub struct InitOptions {
     /// Accepted; nothing is asked.
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true", action = clap::ArgAction::Set)]
     pub input: bool,
+    /// The lock file stays as it is: what would change it is a failure.
+    #[arg(long, value_name = "readonly")]
+    pub lockfile: Option<LockMode>,
     #[arg(long)]
     pub no_color: bool,
+}
+
+/// What becomes of the lock file.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum LockMode {
+    Readonly,
 }
 
 #[derive(Args, Debug)]
