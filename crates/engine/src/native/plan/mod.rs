@@ -25,7 +25,7 @@ use super::config::{Config, Node, config_address, failure};
 use super::content::PlannedOutput;
 use super::encode;
 use super::eval::{Checks, Eval, Values};
-use super::object::{Bound, ImportTarget, Object, Outcome, Planned, at};
+use super::object::{Bound, ImportTarget, Object, Outcome, Planned, at, bare, known_or_null};
 use super::outputs::{planned_outputs, removed_outputs};
 use super::session::Session;
 use super::walk::Steps;
@@ -169,9 +169,19 @@ impl<'a> Planner<'a> {
         self.adopt.insert(address.clone(), target);
         self.walk().await?;
         fail(self.not_adopted())?;
-        let outputs = planned_outputs(&self.eval, self.base).map_err(failure)?;
-        known_outputs(&mut self.world().refreshed, &outputs)?;
-        Ok(self.world.into_inner().unwrap_or_else(PoisonError::into_inner).refreshed)
+        let mut outputs = planned_outputs(&self.eval, self.base).map_err(failure)?;
+        let mut state = self.world.into_inner().unwrap_or_else(PoisonError::into_inner).refreshed;
+        // There is no plan that could have what is not known.
+        outputs.retain(|name, output| match output.removed || output.after.is_wholly_known() {
+            true => true,
+            false => {
+                let stored = encode::present_output(&known_or_null(bare(&output.after)), output.sensitive);
+                stored.map(|stored| state.outputs.insert(name.clone(), stored)).is_err()
+            }
+        });
+        known_outputs(&mut state, &outputs)?;
+        state.set_check_results(None);
+        Ok(state)
     }
 
     /// Looks at everything, and finds what becomes of the outputs; and what went wrong with objects, after which there is

@@ -181,8 +181,9 @@ impl Planner<'_> {
         }
         if self.mode == Mode::RefreshOnly {
             // What is gone may come back as anything, so an output that uses it is unknown and no error. Of one that is alone
-            // not even the type is left.
-            let ty = if address.key.is_none() { Type::Dynamic } else { schema.block.implied_type() };
+            // not even the type is left, unless it was never looked at.
+            let ty =
+                if address.key.is_none() && !self.import_only { Type::Dynamic } else { schema.block.implied_type() };
             let value = object.map_or_else(|| Value::unknown(ty), |object| object.value);
             self.eval.set_object(address, value.clone());
             self.eval.conditions(resource, address, each, None)?;
