@@ -131,6 +131,45 @@ fn init_says_what_tofu_says() {
 }
 
 #[test]
+fn plans_have_version_constraints_in_the_form_of_tofu() {
+    let folder = Folder::new();
+    folder.tofu.write("main.tf", &MAIN.replace("~> 0.14, < 1.0.0", "< 1,>=0.5, != 0.6.1, ~> 0.14")).unwrap();
+    folder.tofu(&["init"]);
+    folder.tofu(&["plan", "-out", "theirs"]);
+    folder.native(&["plan", "-out", "ours"]);
+    let providers = |output: Output| {
+        let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        plan["configuration"]["provider_config"].clone()
+    };
+    let theirs = providers(folder.tofu(&["show", "-json", "theirs"]));
+    assert!(theirs["time"]["version_constraint"].is_string(), "{theirs}");
+    assert_eq!(providers(folder.native(&["show", "-json", "ours"])), theirs);
+}
+
+/// What is not in the state has no value, whatever the configuration wants of it.
+#[test]
+fn the_console_knows_the_state_alone() {
+    let folder = Folder::new();
+    folder.tofu(&["init"]);
+    let ask = |folder: &Folder| {
+        for input in [
+            "terraform_data.a\nterraform_data.a[0].id\nlength(terraform_data.a)\ntype(time_static.now)\nmodule.m\n",
+            "local.twise\n",
+        ] {
+            let mut theirs = Command::new(parts::tofu());
+            theirs.args(["console", "-no-color"]).current_dir(folder.tofu.folder());
+            theirs.env("TF_CLI_CONFIG_FILE", folder.tofu.config());
+            let ours = feed(folder.command("native", &["console", "-no-color"]), input);
+            assert_eq!(text(&ours), text(&feed(theirs, input)));
+        }
+    };
+    ask(&folder);
+    folder.tofu(&["apply", "-auto-approve"]);
+    folder.tofu(&["state", "rm", "terraform_data.a[1]"]);
+    ask(&folder);
+}
+
+#[test]
 fn the_console_and_single_objects_read_as_tofu_shows_them() {
     let folder = Folder::new();
     folder.tofu(&["init"]);

@@ -17,7 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("plugin", &["protocol", "cty", "base"]),
     ("provider-kit", &["protocol", "cty"]),
     ("registry", &["base"]),
-    ("engine", &["lang", "plugin", "protocol", "cty", "base"]),
+    ("engine", &["lang", "plugin", "protocol", "registry", "cty", "base"]),
     ("gateway", &["base"]),
     ("runner", &["store", "engine", "gateway", "registry", "plugin", "protocol", "lang", "cty", "domain", "base"]),
     ("server", &["api", "store", "domain", "base"]),

@@ -1,11 +1,14 @@
 //! Trying out expressions: what they mean, given the configuration, its inputs and the state.
 
-use landform_lang::{Budget, Expr, check_references, evaluate, render_type, render_value};
+use std::collections::BTreeSet;
 
-use super::config::{self, Config, translate};
-use super::eval::{Each, Eval};
+use landform_cty::Value;
+use landform_lang::{Budget, Expr, Repetition, check_references, evaluate, render_type, render_value};
+
+use super::config::{self, Config, ResourceConfig, translate};
+use super::eval::{Each, Eval, Keys};
 use super::session::Session;
-use super::{Native, clock, encode, unreadable};
+use super::{Native, clock, unreadable};
 use crate::state::State;
 use crate::{EngineError, Workspace};
 
@@ -27,6 +30,10 @@ impl Native {
         for resource in state.resources() {
             session.started(&resource.provider, &config).await.map_err(EngineError::Diagnostics)?;
         }
+        for resource in config.resources() {
+            // Without it there is less to say of what is not there yet.
+            let _ = session.started(&resource.provider, &config).await;
+        }
         Ok(Console { schemas: session.schemas(), config, state })
     }
 }
@@ -39,15 +46,9 @@ impl Console {
         for place in self.config.graph.in_order() {
             let node = &self.config.graph.nodes()[place];
             // What cannot be evaluated is missed only by an expression that asks for it.
-            let _ = match self.config.resource_of(node) {
-                Some(resource) => eval
-                    .instances(resource.module)
-                    .iter()
-                    .try_for_each(|instance| eval.expand_resource(resource, instance).map(drop)),
-                None => eval.node(node),
-            };
-            if let Some(resource) = self.config.resource_of(node) {
-                self.take_objects(&eval, &resource.address);
+            match self.config.resource_of(node) {
+                Some(resource) => self.take_objects(&eval, resource),
+                None => drop(eval.node(node)),
             }
         }
         let values = eval.values();
@@ -61,16 +62,27 @@ impl Console {
         Ok(render_value(&value))
     }
 
-    fn take_objects(&self, eval: &Eval<'_>, resource: &str) {
-        let own = |stored: &&crate::state::Resource| config::config_address(&stored.address(None)) == resource;
+    /// A resource is what there is of it in the state, whatever the configuration wants; where there is nothing, its type is known
+    /// unless there can be several.
+    fn take_objects(&self, eval: &Eval<'_>, resource: &ResourceConfig) {
+        let own = |stored: &&crate::state::Resource| config::config_address(&stored.address(None)) == resource.address;
+        let mut there = Vec::new();
+        let address = resource.instance("", None);
+        let mut schema = super::show::schema_of(&self.schemas, &resource.provider, &address);
         for stored in self.state.resources().iter().filter(own) {
-            for instance in stored.instances.iter().filter(|instance| instance.deposed.is_none()) {
-                let address = stored.address(instance.index_key.clone());
-                let schema = super::show::schema_of(&self.schemas, &stored.provider, &address);
-                let value = schema.and_then(|schema| encode::stored_value(instance, &schema.block).ok());
-                if let Some(value) = value {
-                    eval.set_object(&address, value);
+            schema = super::show::schema_of(&self.schemas, &stored.provider, &stored.address(None));
+            let current = stored.instances.iter().filter(|instance| instance.deposed.is_none());
+            there.extend(current.map(|instance| (stored.address(instance.index_key.clone()), instance.clone())));
+        }
+        let homes: BTreeSet<String> = there.iter().map(|(address, _)| address.module.clone()).collect();
+        eval.only_what_is_there(resource, there, schema.map(|schema| &schema.block));
+        for instance in eval.instances(resource.module).iter().filter(|instance| !homes.contains(*instance)) {
+            match (&self.config.block(resource).repetition, schema) {
+                (Repetition::Once, Some(schema)) => {
+                    let unknown = Value::unknown(schema.block.implied_type());
+                    eval.set_object(&resource.instance(instance, None), unknown);
                 }
+                _ => eval.values_mut().expand_resource(instance, &resource.local, Keys::AnyCount),
             }
         }
     }

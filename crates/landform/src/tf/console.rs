@@ -41,7 +41,6 @@ pub async fn console(folder: &Path, options: &ConsoleOptions) -> Result<ExitCode
                 Err(error @ EngineError::Unsupported(_)) => return Err(error.into()),
                 Err(error) => {
                     diagnostics::failure(&Failure::Engine(error), false);
-                    eprintln!();
                     return Ok(ExitCode::FAILURE);
                 }
             },

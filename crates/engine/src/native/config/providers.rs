@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use landform_lang::{Expr, ProviderConfig, Resource};
+use landform_registry::Constraints;
 
 use super::{Config, ModuleId, provider_address};
 use crate::native::show::source_of;
@@ -32,9 +33,10 @@ impl Config {
         self.modules[id].sources.address(name, None)
     }
 
-    /// What a module wants of a provider's version, as it is written.
+    /// What a module wants of a provider's version, in the form of a lock file.
     pub fn constraint(&self, id: ModuleId, name: &str) -> String {
-        self.modules[id].sources.version(name)
+        let written = self.modules[id].sources.version(name);
+        written.parse().map_or(written, |constraints: Constraints| constraints.normalised())
     }
 
     /// The provider that is in charge of a resource: found by name in its module, or passed from the outside.

@@ -108,7 +108,9 @@ impl Scope for At<'_> {
                 Diagnostic::new("Reference to undeclared input variable", detail)
             }),
             Reference::Local(name) => self.values.local(self.instance, name).ok_or_else(|| {
-                let detail = format!("A local value with the name {name:?} has not been declared.");
+                let declared = self.config.modules[self.module].module.locals.keys();
+                let hint = did_you_mean(name, declared.map(String::as_str));
+                let detail = format!("A local value with the name {name:?} has not been declared.{hint}");
                 Diagnostic::new("Reference to undeclared local value", detail)
             }),
             Reference::Resource { .. } | Reference::Data { .. } => self.resource(reference),
