@@ -34,6 +34,15 @@ impl<T> Steps<T> {
         }
     }
 
+    /// Steps in a circle would wait for each other for ever.
+    pub fn has_circle(&self) -> bool {
+        petgraph::algo::is_cyclic_directed(&self.graph)
+    }
+
+    pub fn forget_order(&mut self) {
+        self.graph.clear_edges();
+    }
+
     /// Runs the steps, as many at once as the graph allows; `run` bounds what must be bounded. A failed step takes those
     /// after it with it, the others go on. While `halted` says so, nothing new begins; what runs is waited for.
     pub async fn walk<'a, F, R>(&'a self, halted: impl Fn() -> bool, run: R) -> Vec<End>

@@ -1,11 +1,16 @@
-use futures::future::join_all;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
+
 use landform_cty::Value;
 use landform_protocol::Schema;
+use petgraph::graph::NodeIndex;
 
 use super::{Known, Planner};
+use crate::native::config::config_address;
 use crate::native::eval::warning;
 use crate::native::object::{Bound, Object, Outcome, Planned, Reason};
-use crate::state::Instance;
+use crate::native::walk::Steps;
+use crate::state::{Instance, State};
 use crate::{Action, Address, Diagnostic, EngineError, Mode};
 
 impl Planner<'_> {
@@ -131,7 +136,8 @@ impl Planner<'_> {
             world.by_address.clear();
             world.refreshed.clone()
         };
-        let destroy = |(address, provider, instance): (Address, String, Instance)| async move {
+        let destroy = |doomed: Doomed| async move {
+            let Doomed { address, provider, instance } = doomed;
             let _permit = self.permits.acquire().await;
             if self.stop.is_cancelled() {
                 return Ok(());
@@ -154,17 +160,61 @@ impl Planner<'_> {
                 _ => Ok(()),
             }
         };
-        let objects = refreshed.resources().iter().filter(|resource| resource.mode != "data").flat_map(|resource| {
-            let object = |instance: &Instance| {
-                let provider = resource.provider_of(instance).to_owned();
-                (resource.address(instance.index_key.clone()), provider, instance.clone())
-            };
-            resource.instances.iter().map(object)
-        });
-        let outcomes = join_all(objects.map(destroy)).await;
-        self.world().diagnostics.extend(outcomes.into_iter().filter_map(Result::err).flatten());
+        let steps = in_order_of_end(&refreshed);
+        let found = Mutex::new(Vec::new());
+        let run = |doomed: &Option<Doomed>| {
+            let ended = doomed.clone().map(destroy);
+            let found = &found;
+            async move {
+                let Some(ended) = ended else { return true };
+                let problems = ended.await.err().unwrap_or_default();
+                let well = problems.is_empty();
+                found.lock().unwrap_or_else(PoisonError::into_inner).extend(problems);
+                well
+            }
+        };
+        steps.walk(|| self.stop.is_cancelled(), run).await;
+        self.world().diagnostics.extend(found.into_inner().unwrap_or_else(PoisonError::into_inner));
         self.end_of_walk()
     }
+}
+
+/// An object of the state that is to go.
+#[derive(Clone)]
+struct Doomed {
+    address: Address,
+    provider: String,
+    instance: Instance,
+}
+
+/// All objects of a state: what something stands on goes after it, so it stays if that does. Between the objects of one block
+/// and those of another is a step without any, or there would be as many edges as there are pairs.
+fn in_order_of_end(state: &State) -> Steps<Option<Doomed>> {
+    let mut steps = Steps::new();
+    let mut gates: HashMap<String, (NodeIndex, NodeIndex)> = HashMap::new();
+    let mut needed: BTreeSet<(String, String)> = BTreeSet::new();
+    for resource in state.resources().iter().filter(|resource| resource.mode != "data") {
+        let block = config_address(&resource.address(None));
+        let (before, after) = *gates.entry(block.clone()).or_insert_with(|| (steps.add(None), steps.add(None)));
+        for instance in &resource.instances {
+            let address = resource.address(instance.index_key.clone());
+            let provider = resource.provider_of(instance).to_owned();
+            needed.extend(instance.dependencies.iter().map(|needed| (block.clone(), needed.clone())));
+            let step = steps.add(Some(Doomed { address, provider, instance: instance.clone() }));
+            steps.order(before, step);
+            steps.order(step, after);
+        }
+    }
+    for (block, needed) in needed.iter().filter(|(block, needed)| block != needed) {
+        if let (Some((_, ended)), Some((begun, _))) = (gates.get(block), gates.get(needed)) {
+            steps.order(*ended, *begun);
+        }
+    }
+    // They would wait for each other for ever. Only somebody who writes a state by hand makes such a circle.
+    if steps.has_circle() {
+        steps.forget_order();
+    }
+    steps
 }
 
 /// The object is gone already. OpenTofu's plan mentions it all the same.
