@@ -69,6 +69,29 @@ impl Address {
     }
 }
 
+/// The address of the block that an object belongs to: without any keys.
+pub fn config_address(address: &Address) -> String {
+    let keyless = Address { module: module_path(&address.module), key: None, ..address.clone() };
+    keyless.to_string()
+}
+
+/// `module.a.module.b` of `module.a[0].module.b["x"]`.
+pub fn module_path(instance: &str) -> String {
+    let (mut path, mut inside, mut quoted, mut escaped) = (String::new(), false, false, false);
+    for character in instance.chars() {
+        match character {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            '[' if !quoted => inside = true,
+            ']' if !quoted => inside = false,
+            other if !inside => path.push(other),
+            _ => {}
+        }
+    }
+    path
+}
+
 /// Dots inside of brackets belong to a module's string key.
 fn split_dots(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut quoted, mut escaped) = (Vec::new(), 0, false, false);

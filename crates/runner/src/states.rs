@@ -23,8 +23,11 @@ impl StateEditor for FormatEditor {
                 state.remove_within(addresses).iter().map(|object| object.address.to_string()).collect()
             }
             StateEdit::Move { from, to } => {
-                let moved = state.rename(from, to).map_err(invalid)?;
-                moved.iter().map(|(_, to)| to.to_string()).collect()
+                let said = |problems: Vec<landform_engine::Diagnostic>| {
+                    invalid(problems.iter().map(|one| one.detail.as_str()).collect::<Vec<_>>().join(" "))
+                };
+                let moved = state.rename(from, to).map_err(said)?;
+                moved.iter().flat_map(|one| &one.objects).map(ToString::to_string).collect()
             }
         };
         state.follow(Some(&base));

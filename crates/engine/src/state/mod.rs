@@ -3,6 +3,7 @@
 
 mod edit;
 mod file;
+mod rename;
 mod replay;
 #[cfg(test)]
 mod tests;

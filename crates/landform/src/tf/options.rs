@@ -149,6 +149,9 @@ pub enum StateCommand {
         state: PathBuf,
         #[arg(long)]
         no_color: bool,
+        /// Only objects with this id.
+        #[arg(long)]
+        id: Option<String>,
         addresses: Vec<String>,
     },
     /// Show one object.
@@ -170,6 +173,9 @@ pub enum StateCommand {
         state: PathBuf,
         #[arg(long)]
         no_color: bool,
+        /// Only say what would be forgotten.
+        #[arg(long)]
+        dry_run: bool,
         #[arg(required = true)]
         addresses: Vec<String>,
     },
@@ -179,6 +185,9 @@ pub enum StateCommand {
         state: PathBuf,
         #[arg(long)]
         no_color: bool,
+        /// Only say what would move.
+        #[arg(long)]
+        dry_run: bool,
         from: String,
         to: String,
     },

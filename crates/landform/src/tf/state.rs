@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::anyhow;
 use landform_engine::state::State;
 use landform_engine::{Address, Diagnostic, EngineError, SourceRange};
 
@@ -24,11 +23,11 @@ pub async fn run(folder: &Path, command: &StateCommand) -> Result<ExitCode, Fail
         StateCommand::Pull { .. } | StateCommand::Rm { .. } | StateCommand::Mv { .. } => sound::whole(folder)?,
     }
     match command {
-        StateCommand::List { state, addresses, .. } => list(state, addresses)?,
+        StateCommand::List { state, addresses, id, .. } => list(state, addresses, id.as_deref())?,
         StateCommand::Pull { state } => pull(state)?,
         StateCommand::Show { state, address, .. } => show(folder, state, address).await?,
-        StateCommand::Rm { state, addresses, .. } => remove(state, addresses)?,
-        StateCommand::Mv { state, from, to, .. } => rename(state, from, to)?,
+        StateCommand::Rm { state, addresses, dry_run, .. } => remove(state, addresses, *dry_run)?,
+        StateCommand::Mv { state, from, to, dry_run, .. } => rename(state, from, to, *dry_run)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -54,7 +53,7 @@ fn parse(bytes: Option<Vec<u8>>) -> Result<State, Failure> {
     Ok(State::read(&bytes).map_err(anyhow::Error::from)?)
 }
 
-fn list(path: &Path, wanted: &[String]) -> Result<(), Failure> {
+fn list(path: &Path, wanted: &[String], id: Option<&str>) -> Result<(), Failure> {
     let state = parse(read_state(path)?)?;
     let missing = |wanted: &&String| !state.objects().any(|object| object.address.is_within(wanted));
     if let Some(nowhere) = wanted.iter().find(missing) {
@@ -62,12 +61,20 @@ fn list(path: &Path, wanted: &[String]) -> Result<(), Failure> {
     }
     let mut objects: Vec<_> = state.objects().filter(|object| object.deposed.is_none()).collect();
     objects.sort_by_cached_key(|object| object.address.order());
+    let is_meant = |address: &Address| wanted.is_empty() || wanted.iter().any(|wanted| address.is_within(wanted));
+    let has_id = |address: &Address| id.is_none_or(|id| id_of(&state, address).is_some_and(|own| own == id));
     for object in objects {
-        if wanted.is_empty() || wanted.iter().any(|wanted| object.address.is_within(wanted)) {
+        if is_meant(&object.address) && has_id(&object.address) {
             println!("{}", object.address);
         }
     }
     Ok(())
+}
+
+fn id_of(state: &State, address: &Address) -> Option<String> {
+    let (_, instance) = state.current(address)?;
+    let attributes: serde_json::Value = serde_json::from_str(instance.attributes.as_ref()?.get()).ok()?;
+    attributes["id"].as_str().map(str::to_owned)
 }
 
 /// What to say of what is no address. It is read as if it stood in a file, which has no name.
@@ -134,7 +141,20 @@ fn edit(path: &Path, change: impl FnOnce(&mut State) -> Result<(), Failure>) -> 
     Ok(file.write_edited(&state.write())?)
 }
 
-fn remove(path: &Path, wanted: &[String]) -> Result<(), Failure> {
+/// The state as it is. To look at it needs no lock.
+fn read(path: &Path) -> Result<State, Failure> {
+    Ok(parse(read_state(path)?)?)
+}
+
+fn remove(path: &Path, wanted: &[String], dry_run: bool) -> Result<(), Failure> {
+    if dry_run {
+        let removed = read(path)?.remove_within(wanted);
+        if removed.is_empty() {
+            return Err(nothing_to_remove());
+        }
+        removed.iter().for_each(|object| println!("Would remove {}", object.address));
+        return Ok(());
+    }
     let doubts = StateFile::lock(path, "OperationTypeInvalid")?.doubts_path();
     let absent = not_made(&doubts, wanted)?;
     if !absent.is_empty() {
@@ -145,9 +165,7 @@ fn remove(path: &Path, wanted: &[String]) -> Result<(), Failure> {
     edit(path, |state| {
         removed = state.remove_within(wanted);
         if removed.is_empty() {
-            let detail = "No matching objects found. To view the available instances, use \"tofu state list\". Please modify \
-                          the address to reference a specific instance.";
-            return Err(failed("Invalid target address", detail));
+            return Err(nothing_to_remove());
         }
         Ok(())
     })?;
@@ -158,15 +176,28 @@ fn remove(path: &Path, wanted: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn rename(path: &Path, from: &str, to: &str) -> Result<(), Failure> {
-    edit(path, |state| {
-        let moved = state.rename(from, to).map_err(|why| anyhow!(why))?;
-        for (from, to) in &moved {
-            println!("Move \"{from}\" to \"{to}\"");
+fn rename(path: &Path, from: &str, to: &str, dry_run: bool) -> Result<(), Failure> {
+    let quoted = landform_cty::quote_as_go;
+    if dry_run {
+        for moved in read(path)?.rename(from, to).map_err(EngineError::Diagnostics)? {
+            println!("Would move {} to {}", quoted(&moved.from), quoted(&moved.to));
         }
-        println!("Successfully moved {} object(s).", moved.len());
+        return Ok(());
+    }
+    edit(path, |state| {
+        let all = state.rename(from, to).map_err(EngineError::Diagnostics)?;
+        for moved in &all {
+            println!("Move {} to {}", quoted(&moved.from), quoted(&moved.to));
+        }
+        println!("Successfully moved {} object(s).", all.len());
         Ok(())
     })
+}
+
+fn nothing_to_remove() -> Failure {
+    let detail = "No matching objects found. To view the available instances, use \"tofu state list\". Please modify the \
+                  address to reference a specific instance.";
+    failed("Invalid target address", detail)
 }
 
 #[cfg(test)]

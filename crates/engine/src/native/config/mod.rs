@@ -32,6 +32,7 @@ pub use spec::body_spec;
 
 use super::object::Outcome;
 use super::show::source_of;
+pub use crate::address::{config_address, module_path};
 use crate::{Address, Diagnostic, EngineError, Key, Seen, Severity, SourceRange, Unsupported, Workspace};
 use sources::Sources;
 
@@ -465,29 +466,6 @@ fn flatten(tree: Tree, path: String, parent: Option<(ModuleId, String)>, modules
         modules[id].children.insert(name, inner);
     }
     id
-}
-
-/// The address of the block that an object belongs to: without any keys.
-pub fn config_address(address: &Address) -> String {
-    let keyless = Address { module: module_path(&address.module), key: None, ..address.clone() };
-    keyless.to_string()
-}
-
-/// `module.a.module.b` of `module.a[0].module.b["x"]`.
-pub fn module_path(instance: &str) -> String {
-    let (mut path, mut inside, mut quoted, mut escaped) = (String::new(), false, false, false);
-    for character in instance.chars() {
-        match character {
-            _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' => quoted = !quoted,
-            '[' if !quoted => inside = true,
-            ']' if !quoted => inside = false,
-            other if !inside => path.push(other),
-            _ => {}
-        }
-    }
-    path
 }
 
 /// What in a folder says that its state is kept somewhere else. Nothing, where the folder cannot be read: whoever uses it
