@@ -107,7 +107,8 @@ fn init_says_what_tofu_says() {
         let ours = lines(ours.command("native", args).output().unwrap());
         assert_eq!(ours, lines(theirs.tofu.run(args).unwrap()), "{args:?}");
     };
-    let both = |name: &str, text: &str| [&ours, &theirs].map(|folder| folder.tofu.write(name, text).unwrap());
+    let both =
+        |name: &str, text: &str| [&ours, &theirs].iter().for_each(|folder| folder.tofu.write(name, text).unwrap());
     alike(&["init"]);
     alike(&["init", "-no-color"]);
     alike(&["init", "-no-color", "-upgrade"]);
@@ -125,7 +126,7 @@ fn init_says_what_tofu_says() {
     both("main.tf", "variable \"a\" { nothing = 1 }\n");
     alike(&["init", "-no-color"]);
     for name in ["main.tf", "more.tf"] {
-        [&ours, &theirs].map(|folder| std::fs::remove_file(folder.tofu.folder().join(name)).unwrap());
+        [&ours, &theirs].iter().for_each(|folder| std::fs::remove_file(folder.tofu.folder().join(name)).unwrap());
     }
     alike(&["init"]);
 }

@@ -76,12 +76,14 @@ impl Providers for LocalProviders {
         }
         // A provider may have hundreds of megabytes, and they are read to know it by its content.
         let (this, folder, wanted) = (self.clone(), folder.to_owned(), requirement.clone());
+        const MISSING: &str = "Provider not found";
         let looked = tokio::task::spawn_blocking(move || {
-            let found = this.find(&folder, &wanted).map_err(|error| failed("Provider not found", error))?;
-            let binary = Binary::at(&found.binary).map_err(|error| failed("Provider cannot be read", text(error)))?;
+            let found = this.find(&folder, &wanted).map_err(|error| (MISSING, error))?;
+            let binary = Binary::at(&found.binary).map_err(|error| ("Provider cannot be read", text(error)))?;
             Ok((found.version, binary))
         });
-        let (version, binary) = looked.await.unwrap_or_else(|error| Err(failed("Provider not found", text(error))))?;
+        let looked = looked.await.unwrap_or_else(|error| Err((MISSING, text(error))));
+        let (version, binary) = looked.map_err(|(summary, error)| failed(summary, error))?;
         let version = version.map(|version| version.to_string()).unwrap_or_default();
         Ok(Located { source: requirement.source.clone(), version, digest: binary.sha256, path: binary.path })
     }

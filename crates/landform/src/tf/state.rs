@@ -54,7 +54,7 @@ fn parse(bytes: Option<Vec<u8>>) -> Result<State, Failure> {
 }
 
 fn list(path: &Path, wanted: &[String], id: Option<&str>) -> Result<(), Failure> {
-    let state = parse(read_state(path)?)?;
+    let state = read(path)?;
     let missing = |wanted: &&String| !state.objects().any(|object| object.address.is_within(wanted));
     if let Some(nowhere) = wanted.iter().find(missing) {
         return Err(EngineError::Diagnostics(vec![not_there(nowhere)]).into());
@@ -143,7 +143,7 @@ fn edit(path: &Path, change: impl FnOnce(&mut State) -> Result<(), Failure>) -> 
 
 /// The state as it is. To look at it needs no lock.
 fn read(path: &Path) -> Result<State, Failure> {
-    Ok(parse(read_state(path)?)?)
+    parse(read_state(path)?)
 }
 
 fn remove(path: &Path, wanted: &[String], dry_run: bool) -> Result<(), Failure> {

@@ -232,7 +232,7 @@ mod tests {
             sensitive: false,
             write_only: false,
             description: String::new(),
-            deprecated: false,
+            deprecated: None,
         }
     }
 

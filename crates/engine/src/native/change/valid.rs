@@ -213,7 +213,7 @@ mod tests {
             sensitive: false,
             write_only: false,
             description: String::new(),
-            deprecated: false,
+            deprecated: None,
         };
         let block = Block { attributes: [("tags".to_owned(), tags)].into(), ..Block::default() };
         let object = |word: &str| Value::object([("tags", Value::map(Type::String, [("a", Value::string(word))]))]);
