@@ -34,6 +34,21 @@ impl Address {
         format!("{prefix}{}.{}", self.type_name, self.name)
     }
 
+    /// Whether each module on the way is a name, with a number or a quoted text as its key if it has one.
+    pub fn has_module_names(&self) -> bool {
+        let is_name = |name: &str| {
+            let mut letters = name.chars();
+            letters.next().is_some_and(|first| first.is_alphabetic() || first == '_')
+                && letters.all(|letter| letter.is_alphanumeric() || letter == '_' || letter == '-')
+        };
+        let steps = split_dots(&self.module).into_iter().skip(1).step_by(2);
+        steps.into_iter().all(|step| match split_key(step) {
+            Some((name, Some(key))) => is_name(name) && step == format!("{name}[{key}]"),
+            Some((name, None)) => is_name(name),
+            None => false,
+        })
+    }
+
     /// Whether this object is the one at `outer`, or belongs to the resource or the module there.
     pub fn is_within(&self, outer: &str) -> bool {
         let own = self.to_string();

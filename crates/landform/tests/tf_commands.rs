@@ -113,6 +113,15 @@ fn init_says_what_tofu_says() {
     alike(&["init", "-no-color"]);
     alike(&["init", "-no-color", "-upgrade"]);
     alike(&["init", "-no-color", "-backend=false", "-lockfile=readonly"]);
+    alike(&["init", "-no-color", "-upgrade", "-lockfile=readonly"]);
+    // Another demand alone changes nothing, and a checksum more is no failure.
+    both("main.tf", &MAIN.replace("~> 0.14", "~> 0.13"));
+    alike(&["init", "-no-color", "-lockfile=readonly"]);
+    assert_eq!(ours.file(".terraform.lock.hcl"), theirs.file(".terraform.lock.hcl"));
+    let locked = ours.file(".terraform.lock.hcl");
+    both(".terraform.lock.hcl", &locked.replace("  hashes = [", "  hashes = [\n    \"zh:00\","));
+    alike(&["init", "-no-color", "-lockfile=readonly"]);
+    both(".terraform.lock.hcl", &locked);
     both(
         "more.tf",
         "resource \"coder_agent\" \"a\" {\n  os   = \"linux\"\n  arch = \"amd64\"\n}\nmodule \"n\" { source = \"./m\" }\n",

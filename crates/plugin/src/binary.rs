@@ -23,6 +23,7 @@ impl Binary {
         // Links in the path may lead elsewhere by now: then it is another file, and its stamp says so.
         if let Some((of, binary)) = known
             && of == Stamp::of(&path.metadata()?)
+            && binary.path.metadata().is_ok_and(|real| of == Stamp::of(&real))
         {
             return Ok(binary);
         }

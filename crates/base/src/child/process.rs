@@ -134,8 +134,10 @@ impl Drop for Child {
             self.kill_group();
             self.unregister();
             // The kernel keeps what is left of it until somebody has waited for it.
-            if let Some(end) = self.end.take() {
-                self.runtime.spawn(async move { end_of(&end).await });
+            match self.end.take() {
+                Some(end) => drop(self.runtime.spawn(async move { end_of(&end).await })),
+                // It was never told when it ends, and was killed just now.
+                None => drop(rustix::process::waitpid(Some(self.pid), rustix::process::WaitOptions::empty())),
             }
         }
     }

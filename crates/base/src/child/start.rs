@@ -42,7 +42,8 @@ impl Birth<'_> {
         }
         let mut environment = Vec::new();
         for (name, value) in &self.environment {
-            if name.is_empty() || name.as_bytes().contains(&b'=') {
+            // A first one belongs to the name, as some shells hand it down.
+            if name.is_empty() || name.as_bytes()[1..].contains(&b'=') {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidInput,
                     "a variable of the environment has a bad name",

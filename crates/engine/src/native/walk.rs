@@ -36,7 +36,7 @@ impl<T> Steps<T> {
 
     /// Steps in a circle would wait for each other for ever.
     pub fn has_circle(&self) -> bool {
-        petgraph::algo::is_cyclic_directed(&self.graph)
+        petgraph::algo::toposort(&self.graph, None).is_err()
     }
 
     pub fn forget_order(&mut self) {

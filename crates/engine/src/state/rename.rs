@@ -85,7 +85,7 @@ impl State {
                     return wrong("Destination module already exists", detail.to_owned());
                 }
                 let own = self.objects().filter(|object| object.address.module == *module).collect();
-                let objects = self.put_elsewhere(own, |old| Address { module: target.clone(), ..old.clone() });
+                let objects = self.put_elsewhere(own, None, |old| Address { module: target.clone(), ..old.clone() });
                 Ok(Renamed { from: module.clone(), to: target, objects })
             }
             Thing::Resource(source) => {
@@ -105,7 +105,7 @@ impl State {
                 }
                 none(problems)?;
                 let own = self.objects().filter(|object| resource_of(&object.address) == *source).collect();
-                let objects = self.put_elsewhere(own, |old| Address { key: old.key.clone(), ..target.clone() });
+                let objects = self.put_elsewhere(own, None, |old| Address { key: old.key.clone(), ..target.clone() });
                 Ok(Renamed { from: source.to_string(), to: target.to_string(), objects })
             }
             Thing::Object(source) => {
@@ -126,19 +126,27 @@ impl State {
                     problems.push(Diagnostic::error(SOURCE, detail));
                 }
                 none(problems)?;
-                let objects = self.put_elsewhere(own, |_| target.clone());
+                // A resource that is there keeps its provider.
+                let there = self.resources().iter().find(|own| own.address(None) == resource_of(target));
+                let provider = there.map(|own| own.provider.clone());
+                let objects = self.put_elsewhere(own, provider, |_| target.clone());
                 Ok(Renamed { from: source.to_string(), to: target.to_string(), objects })
             }
         }
     }
 
     /// Returns where they are now.
-    fn put_elsewhere(&mut self, objects: Vec<Object>, place: impl Fn(&Address) -> Address) -> Vec<Address> {
+    fn put_elsewhere(
+        &mut self,
+        objects: Vec<Object>,
+        with: Option<String>,
+        place: impl Fn(&Address) -> Address,
+    ) -> Vec<Address> {
         let mut places = Vec::new();
         for object in objects {
             let deposed = object.deposed.as_deref();
             let Some((provider, instance)) = self.object(&object.address, deposed) else { continue };
-            let (provider, mut instance) = (provider.to_owned(), instance.clone());
+            let (provider, mut instance) = (with.clone().unwrap_or_else(|| provider.to_owned()), instance.clone());
             let target = place(&object.address);
             self.remove(&object.address, deposed);
             instance.index_key.clone_from(&target.key);
@@ -167,11 +175,14 @@ impl State {
 
 impl Thing {
     fn parse(text: &str) -> Result<Thing, Vec<Diagnostic>> {
-        match Address::parse(text) {
+        // What cannot be read back would make a state that nobody can read.
+        let well_formed = |address: &Address| address.to_string() == text && address.has_module_names();
+        let within = |inner: &Address| inner.module == text && inner.has_module_names();
+        match Address::parse(text).filter(well_formed) {
             Some(address) if address.key.is_some() => Ok(Thing::Object(address)),
             Some(address) => Ok(Thing::Resource(address)),
             // Something in it would make an address of it.
-            None if Address::parse(&format!("{text}.a.b")).is_some_and(|inner| inner.module == text) => {
+            None if Address::parse(&format!("{text}.a.b")).is_some_and(|inner| within(&inner)) => {
                 Ok(Thing::Module(text.to_owned()))
             }
             None => {
@@ -205,4 +216,52 @@ fn none(problems: Vec<Diagnostic>) -> Result<(), Vec<Diagnostic>> {
 
 fn wrong<T>(summary: &str, detail: String) -> Result<T, Vec<Diagnostic>> {
     Err(vec![Diagnostic::error(summary, detail)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATE: &str = r#"{"version":4,"terraform_version":"1.12.6","serial":1,"lineage":"l","outputs":{},"resources":[
+        {"mode":"managed","type":"a_b","name":"all","provider":"provider[\"x/y/a\"]","instances":[
+            {"index_key":0,"schema_version":0,"attributes":{}}]},
+        {"mode":"managed","type":"a_b","name":"one","provider":"provider[\"x/y/a\"].eu","instances":[
+            {"schema_version":0,"attributes":{}}]},
+        {"module":"module.m","mode":"managed","type":"a_b","name":"in","provider":"provider[\"x/y/a\"]","instances":[
+            {"schema_version":0,"attributes":{},"dependencies":["a_b.one"]}]}],"check_results":null}"#;
+
+    #[test]
+    fn a_resource_that_is_there_keeps_its_provider() {
+        let mut state = State::read(STATE.as_bytes()).unwrap();
+        state.rename("a_b.one", "a_b.all[3]").unwrap();
+        let all = state.resources().iter().find(|own| own.name == "all").unwrap();
+        assert_eq!((all.instances.len(), all.provider.as_str()), (2, "provider[\"x/y/a\"]"));
+        let (_, depending) = state.current(&Address::parse("module.m.a_b.in").unwrap()).unwrap();
+        assert!(depending.dependencies.is_empty(), "it learns anew what it depends on");
+    }
+
+    #[test]
+    fn what_could_not_be_read_again_is_refused() {
+        let state = State::read(STATE.as_bytes()).unwrap();
+        for (from, to) in [
+            ("module.m", "module.m[k]"),
+            ("module.m", "module."),
+            ("module.m", "module.a b"),
+            ("module.m", "module.m[0"),
+            ("module.m", "module.m[00]"),
+            ("module.m", "m"),
+            ("a_b.one", "module.m[k].a_b.one"),
+            ("a_b.one", "a_b.one[k]"),
+            ("a_b.one", "a_b"),
+            ("a_b.all", "a_b.one"),
+            ("a_b.nobody", "a_b.x"),
+        ] {
+            let mut same = state.clone();
+            assert!(same.rename(from, to).is_err(), "{from} to {to}");
+            assert_eq!(same.write(), state.write(), "nothing has changed");
+        }
+        let mut moved = state.clone();
+        moved.rename("module.m", "module.n[\"a.b [c]\"]").unwrap();
+        assert!(moved.current(&Address::parse("module.n[\"a.b [c]\"].a_b.in").unwrap()).is_some());
+    }
 }

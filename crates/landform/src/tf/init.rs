@@ -1,5 +1,6 @@
 //! `landform tf init`: finds the providers that a folder needs, and writes down which they are, so that `tofu` could go on.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -50,12 +51,16 @@ pub async fn init(folder: &Path, options: &InitOptions) -> Result<ExitCode, Fail
         say("\n[reset][bold]Initializing the backend...");
     }
     write_modules(folder, &needed, options.upgrade)?;
+    if options.upgrade && options.lockfile.is_some() {
+        eprintln!("The -upgrade flag conflicts with -lockfile=readonly.");
+        return Ok(ExitCode::FAILURE);
+    }
     say("\n[reset][bold]Initializing provider plugins...");
     packages.sort_by_key(|package| !matches!(package.found, Ok(None)));
     packages.iter().for_each(Package::announce);
     let before = lock.selections().next().is_some().then(|| lock.clone());
     let mut local = Vec::new();
-    let mut failed = None;
+    let mut failed = Vec::new();
     for package in packages {
         match package.found {
             Ok(None) => {}
@@ -67,17 +72,15 @@ pub async fn init(folder: &Path, options: &InitOptions) -> Result<ExitCode, Fail
                     local.push(shown(&found.source));
                 }
             }
-            Err(error) => failed = failed.or(Some(locked_out(&error))),
+            Err(error) => failed.push(locked_out(&error)),
         }
     }
-    if let Some(problem) = failed {
-        return Err(EngineError::Diagnostics(vec![problem]).into());
+    if !failed.is_empty() {
+        return Err(EngineError::Diagnostics(failed).into());
     }
-    let changed = record(folder, before.as_ref(), &lock, options.lockfile.is_some())?;
+    let warnings = record(folder, before.as_ref(), &lock, &local, options.lockfile.is_some())?;
     println!();
-    if changed && !local.is_empty() {
-        diagnostics::diagnostics(&[incomplete(&local)], false, false);
-    }
+    diagnostics::diagnostics(&warnings, false, false);
     say("[reset][bold][green]OpenTofu has been successfully initialized![reset][green]");
     say(NOW_BEGIN);
     Ok(ExitCode::SUCCESS)
@@ -141,10 +144,32 @@ fn locked_out(error: &FindError) -> Diagnostic {
     Diagnostic::error("Failed to resolve provider packages", detail)
 }
 
-/// Writes the lock file, if it has something new to say.
-fn record(folder: &Path, before: Option<&LockFile>, lock: &LockFile, read_only: bool) -> Result<bool, Failure> {
-    if before.is_some_and(|before| before == lock) || lock.selections().next().is_none() {
-        return Ok(false);
+/// What a lock file says of each provider. What the configuration wanted of its version is not among it.
+fn choices(lock: &LockFile) -> BTreeMap<String, (String, Vec<String>)> {
+    let choice = |(source, locked): (&Source, &Locked)| {
+        (source.to_string(), (locked.version.to_string(), locked.hashes.clone()))
+    };
+    lock.selections().map(choice).collect()
+}
+
+/// Writes the lock file, if it has something new to say. `local` are the providers whose checksums nobody but this machine has
+/// said. Returns what there is to warn of.
+fn record(
+    folder: &Path,
+    before: Option<&LockFile>,
+    lock: &LockFile,
+    local: &[String],
+    read_only: bool,
+) -> Result<Vec<Diagnostic>, Failure> {
+    let known = before.map(choices).unwrap_or_default();
+    let chosen = choices(lock);
+    if known == chosen {
+        return Ok(Vec::new());
+    }
+    if read_only && known.keys().eq(chosen.keys()) {
+        let detail = "Changes to the provider selections were detected, but not saved in the .terraform.lock.hcl file. To \
+                      record these selections, run \"tofu init\" without the \"-lockfile=readonly\" flag.";
+        return Ok(vec![warning("Provider lock file not updated", detail)]);
     }
     if read_only {
         let detail = "Changes to the required provider dependencies were detected, but the lock file is read-only. To use and \
@@ -165,10 +190,13 @@ fn record(folder: &Path, before: Option<&LockFile>, lock: &LockFile, read_only: 
              make.",
         ),
     }
-    Ok(true)
+    Ok(if local.is_empty() { Vec::new() } else { vec![incomplete(local)] })
 }
 
-/// A warning of providers whose checksums nobody but this machine has said.
+fn warning(summary: &str, detail: impl Into<String>) -> Diagnostic {
+    Diagnostic { severity: Severity::Warning, ..Diagnostic::error(summary, detail) }
+}
+
 fn incomplete(local: &[String]) -> Diagnostic {
     let platform = landform_registry::platform();
     let list: String = local.iter().map(|source| format!("  - {source}\n")).collect();
@@ -178,8 +206,7 @@ fn incomplete(local: &[String]) -> Diagnostic {
          OpenTofu running on another platform will fail to install these providers.\n\nTo calculate additional checksums for \
          another platform, run:\n  tofu providers lock -platform=linux_amd64\n(where linux_amd64 is the platform to generate)"
     );
-    let warning = Diagnostic::error("Incomplete lock file information for providers", detail);
-    Diagnostic { severity: Severity::Warning, ..warning }
+    warning("Incomplete lock file information for providers", detail)
 }
 
 /// The version of a provider that comes with this program, if it is the one that is wanted.

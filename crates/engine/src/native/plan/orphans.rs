@@ -1,4 +1,4 @@
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use landform_cty::Value;
@@ -6,7 +6,7 @@ use landform_protocol::Schema;
 use petgraph::graph::NodeIndex;
 
 use super::{Known, Planner};
-use crate::native::config::config_address;
+use crate::native::config::{config_address, module_path};
 use crate::native::eval::warning;
 use crate::native::object::{Bound, Object, Outcome, Planned, Reason};
 use crate::native::walk::Steps;
@@ -191,22 +191,33 @@ struct Doomed {
 /// and those of another is a step without any, or there would be as many edges as there are pairs.
 fn in_order_of_end(state: &State) -> Steps<Option<Doomed>> {
     let mut steps = Steps::new();
-    let mut gates: HashMap<String, (NodeIndex, NodeIndex)> = HashMap::new();
-    let mut needed: BTreeSet<(String, String)> = BTreeSet::new();
+    // By the block, and by the instance of its module.
+    let mut gates: HashMap<String, BTreeMap<String, (NodeIndex, NodeIndex)>> = HashMap::new();
+    let mut needed: BTreeSet<(String, String, String)> = BTreeSet::new();
     for resource in state.resources().iter().filter(|resource| resource.mode != "data") {
-        let block = config_address(&resource.address(None));
-        let (before, after) = *gates.entry(block.clone()).or_insert_with(|| (steps.add(None), steps.add(None)));
+        let (block, home) = (config_address(&resource.address(None)), &resource.module);
+        let of_block = gates.entry(block.clone()).or_default();
+        let (before, after) = *of_block.entry(home.clone()).or_insert_with(|| (steps.add(None), steps.add(None)));
         for instance in &resource.instances {
             let address = resource.address(instance.index_key.clone());
             let provider = resource.provider_of(instance).to_owned();
-            needed.extend(instance.dependencies.iter().map(|needed| (block.clone(), needed.clone())));
             let step = steps.add(Some(Doomed { address, provider, instance: instance.clone() }));
+            // What was put aside goes whenever it may.
+            if instance.deposed.is_some() {
+                continue;
+            }
+            let dependencies = instance.dependencies.iter().filter(|needed| **needed != block);
+            needed.extend(dependencies.map(|needed| (block.clone(), home.clone(), needed.clone())));
             steps.order(before, step);
             steps.order(step, after);
         }
     }
-    for (block, needed) in needed.iter().filter(|(block, needed)| block != needed) {
-        if let (Some((_, ended)), Some((begun, _))) = (gates.get(block), gates.get(needed)) {
+    for (block, home, needed) in &needed {
+        let Some((_, ended)) = gates.get(block).and_then(|homes| homes.get(home)) else { continue };
+        let Some(homes) = gates.get(needed) else { continue };
+        // Instances of one module do not wait for each other.
+        let same_module = !home.is_empty() && homes.keys().any(|other| module_path(other) == module_path(home));
+        for (_, (begun, _)) in homes.iter().filter(|(other, _)| !same_module || *other == home) {
             steps.order(*ended, *begun);
         }
     }
